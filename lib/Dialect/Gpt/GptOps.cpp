@@ -1,0 +1,1 @@
+#include "gptc/Dialect/Gpt/Gpt.h"
