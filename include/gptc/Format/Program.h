@@ -1,0 +1,128 @@
+/* Program.h - what the compiler tells the embedded runtime: kernels, calls, buffers, weights.
+ *
+ * The compiler emits these structs as constants of the model's object (Package/ProgramData.cpp); Runtime/Core only reads
+ * them. C layout, little-endian, 64-bit. Nothing here allocates.
+ */
+#ifndef GPTC_FORMAT_PROGRAM_H
+#define GPTC_FORMAT_PROGRAM_H
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Every generated kernel has this signature. args: pointers as in gptc_call; dims: the call's dynamic sizes; scratch:
+ * scratch_bytes of this thread's own memory, 64-byte aligned; the work is cut over thread in [0, threads). Any cut gives the
+ * same bits. */
+typedef void (*gptc_kernel_fn)(void *const *args, const int64_t *dims, void *scratch, int64_t thread, int64_t threads);
+
+/* Consecutive tokens of one sequence in a ragged batch. */
+typedef struct gptc_run_desc {
+  int32_t first, count, sequence, position;
+} gptc_run_desc;
+
+/* What a kernel sees of the KV cache. Block of page p, layer l, head h: pool + (((int64)p * layers + l) * heads + h) * block_bytes;
+ * it holds keys [D][page] (transposed: scores are vectorised along keys), then values [page][D]. */
+typedef struct gptc_kv_view {
+  char *pool;
+  const int32_t *pages; /* [sequences][max_pages] page numbers */
+  int64_t max_pages;
+  const gptc_run_desc *runs;
+  int64_t run_count;
+} gptc_kv_view;
+
+/* A size: bytes times the product of up to three dynamic dimensions (index into the entry's dims, -1: none). */
+typedef struct gptc_size {
+  int64_t bytes;
+  int8_t dims[4];
+  int32_t slot; /* buffers: the workspace slot that it lies in */
+} gptc_size;
+
+enum { GPTC_ARG_INPUT = 0, GPTC_ARG_OUTPUT = 1, GPTC_ARG_BUFFER = 2, GPTC_ARG_WEIGHT = 3, GPTC_ARG_CACHE = 4 };
+typedef struct gptc_arg {
+  int32_t kind;
+  int32_t index; /* of the entry's input, output or buffer; of the program's weight; 0 for the cache */
+} gptc_arg;
+
+typedef struct gptc_call_desc {
+  gptc_kernel_fn fn;
+  const char *name;
+  const gptc_arg *args;
+  int32_t arg_count;
+  int32_t dim_count;
+  int8_t dims[8]; /* kernel dimension i is the entry's dynamic dimension dims[i] */
+  int64_t scratch_bytes; /* per thread */
+  int8_t scratch_dim;    /* if >= 0: scratch_bytes is multiplied by this entry dimension's size */
+  int8_t pad[7];
+} gptc_call_desc;
+
+/* A named tensor of an entry. shape[i] < 0: dynamic dimension -1 - shape[i]. */
+typedef struct gptc_value_desc {
+  const char *name;
+  int32_t dtype; /* gptc_dtype: f32 or i32 */
+  int32_t rank;
+  int64_t shape[8];
+} gptc_value_desc;
+
+/* How an entry runs. GPTC_ENTRY_PLAIN: named tensors (run). GPTC_ENTRY_STEP: inputs tokens, positions, sequences, rows; dims T
+ * (tokens), R (rows); output logits. GPTC_ENTRY_STEP_SINGLE: the same, one sequence at a time, with a third dim S = keys
+ * (position of the last token + 1). */
+enum { GPTC_ENTRY_PLAIN = 0, GPTC_ENTRY_STEP = 1, GPTC_ENTRY_STEP_SINGLE = 2 };
+typedef struct gptc_entry_desc {
+  const char *name;
+  int32_t kind;
+  int32_t dim_count;
+  int32_t dim_tokens, dim_rows, dim_keys; /* indices of T, R, S for step entries, else -1 */
+  int32_t input_count, output_count, buffer_count, slot_count, call_count;
+  const gptc_value_desc *inputs;
+  const gptc_value_desc *outputs;
+  const gptc_size *buffers;
+  const gptc_call_desc *calls;
+} gptc_entry_desc;
+
+/* How a weight is packed; see WeightLayout.h. */
+enum { GPTC_LAYOUT_VECTOR = 0, GPTC_LAYOUT_PANEL = 1 };
+typedef struct gptc_weight_desc {
+  const char *name;     /* of the source tensor */
+  int32_t source_dtype; /* gptc_dtype as stored in the checkpoint and as the host must give it */
+  int32_t packed_dtype; /* element format in the packed form */
+  int32_t layout;
+  int32_t in_out;       /* source is [K, N] rather than [N, K] */
+  int64_t source_rows, source_cols; /* of the whole source tensor; a vector has one row */
+  int64_t n0, n;        /* output features [n0, n0 + n) of the source are packed (a section of a packed projection) */
+  int64_t k;            /* input features; 1 for vectors */
+  int64_t panel;        /* NR: output features in a panel */
+  uint64_t offset;      /* bytes from the start of the weights file, a multiple of 64 */
+  uint64_t bytes;
+} gptc_weight_desc;
+
+typedef struct gptc_kv_desc {
+  int64_t layers, heads, head_dim, page, block_bytes; /* block_bytes: keys and values of one page, layer and head */
+} gptc_kv_desc;
+
+typedef struct gptc_program {
+  uint64_t size; /* sizeof(gptc_program) */
+  const struct gptc_info *info;
+  uint64_t package_hash; /* binds the weights file */
+  int32_t entry_count, weight_count;
+  const gptc_entry_desc *entries;
+  const gptc_weight_desc *weights;
+  uint64_t weights_file_bytes;
+  gptc_kv_desc kv;
+  const char *cpu_features; /* comma-separated names that the CPU must have, e.g. "avx512f,avx512bw" */
+} gptc_program;
+
+/* Head of a weights file, 64 bytes, then packed weights at their offsets. */
+#define GPTC_WEIGHTS_MAGIC "GPTCWT01"
+typedef struct gptc_weights_header {
+  char magic[8];
+  uint64_t package_hash;
+  uint64_t file_bytes;
+  uint64_t checksum; /* of all bytes after the header: WeightLayout.h */
+  uint64_t reserved[4];
+} gptc_weights_header;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
