@@ -54,7 +54,7 @@ private:
 
 /// `text` in single quotes for a message: control bytes as \xNN, and cut after
 /// 80 bytes, so that a name from a damaged file cannot flood a terminal.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 
 } // namespace gptc::checkpoint
 

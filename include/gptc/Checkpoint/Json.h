@@ -84,7 +84,7 @@ public:
   /// without members.
   Reader(const Value &object, std::string where, std::string prefix = {});
 
-  const Value &value() const { return object; }
+  const Value &value() const { return *object; }
   const std::string &where() const { return file; }
   bool has(std::string_view key) const;
 
@@ -110,7 +110,7 @@ private:
   Error mismatch(std::string_view key, std::string_view kind,
                  const Value &got) const;
 
-  const Value &object;
+  const Value *object;
   std::string file;
   std::string prefix;
 };

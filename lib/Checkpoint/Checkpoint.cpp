@@ -1,0 +1,237 @@
+//===- Checkpoint.cpp - A model's weights files ---------------------------===//
+
+#include "gptc/Checkpoint/Checkpoint.h"
+#include "gptc/Checkpoint/Safetensors.h"
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <set>
+
+using namespace gptc::checkpoint;
+namespace fs = std::filesystem;
+
+static constexpr std::string_view accepted =
+    "a folder with config.json and .safetensors, a .safetensors file, or a "
+    ".gguf file";
+
+/// std::filesystem without exceptions: what cannot be looked at is not there.
+static bool isFolder(const fs::path &path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+static bool isThere(const fs::path &path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+static bool startsWithBytes(const MappedFile &file, std::string_view bytes) {
+  return file.text().starts_with(bytes);
+}
+
+/// Names a format that is known, but not read by this version.
+static std::string_view knownFormat(const MappedFile &file) {
+  if (startsWithBytes(file, "PK\x03\x04"))
+    return "a PyTorch zip archive (ckpt.pt, pytorch_model.bin)";
+  if (startsWithBytes(file, "\x80\x02"))
+    return "a PyTorch pickle (.pt, .bin)";
+  // llm.c's magic number, 20240326, as little-endian int32.
+  if (startsWithBytes(file, "\x76\xd8\x34\x01"))
+    return "an llm.c model (.bin)";
+  for (std::string_view magic : {"tjgg", "lmgg", "fmgg", "algg"})
+    if (startsWithBytes(file, magic))
+      return "a ggml file older than GGUF";
+  return {};
+}
+
+/// A header length that fits, then the brace of the header.
+static bool looksLikeSafetensors(const MappedFile &file) {
+  if (file.size() < 10 || file.data()[8] != '{')
+    return false;
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i)
+    length = length << 8 | file.data()[i];
+  return length <= file.size() - 8;
+}
+
+Expected<Checkpoint> Checkpoint::open(const std::string &path) {
+  Checkpoint checkpoint;
+  checkpoint.checkpointPath = path;
+  Expected<void> opened =
+      isFolder(path) ? checkpoint.openFolder() : checkpoint.openFile();
+  if (!opened)
+    return opened.error();
+  Expected<void> indexed = checkpoint.indexTensors();
+  if (!indexed)
+    return indexed.error();
+  return checkpoint;
+}
+
+const TensorInfo *Checkpoint::find(std::string_view name) const {
+  auto found = tensorIndex.find(name);
+  return found == tensorIndex.end() ? nullptr : &tensorList[found->second];
+}
+
+Expected<void> Checkpoint::readConfig(const std::string &file) {
+  Expected<json::Value> config = json::parseFile(file);
+  if (!config)
+    return config.error();
+  if (!std::as_const(*config).asObject())
+    return Error{fmt::format("{}: expected an object, got {}", file,
+                             config->describe())};
+  configValue = std::move(*config);
+  configFile = file;
+  return {};
+}
+
+Expected<void> Checkpoint::addSafetensors(const std::string &file) {
+  Expected<MappedFile> mapped = MappedFile::open(file);
+  if (!mapped)
+    return mapped.error();
+  Expected<std::vector<TensorInfo>> tensors = readSafetensors(*mapped);
+  if (!tensors)
+    return tensors.error();
+  tensorList.insert(tensorList.end(), std::move_iterator(tensors->begin()),
+                    std::move_iterator(tensors->end()));
+  files.push_back(std::move(*mapped));
+  return {};
+}
+
+Expected<void> Checkpoint::openFile() {
+  Expected<MappedFile> mapped = MappedFile::open(checkpointPath);
+  if (!mapped)
+    return mapped.error();
+
+  // By content; the name only decides whose rules a damaged file is told.
+  if (startsWithBytes(*mapped, "GGUF") || checkpointPath.ends_with(".gguf")) {
+    checkpointKind = Kind::Gguf;
+    Expected<gguf::Contents> contents = gguf::read(*mapped);
+    if (!contents)
+      return contents.error();
+    tensorList = std::move(contents->tensors);
+    ggufMetadata = std::move(contents->metadata);
+    files.push_back(std::move(*mapped));
+    return {};
+  }
+  if (looksLikeSafetensors(*mapped) ||
+      checkpointPath.ends_with(".safetensors")) {
+    checkpointKind = Kind::Safetensors;
+    fs::path config = fs::path(checkpointPath).parent_path() / "config.json";
+    if (isThere(config)) {
+      Expected<void> read = readConfig(config.string());
+      if (!read)
+        return read;
+    }
+    return addSafetensors(checkpointPath);
+  }
+
+  std::string_view known = knownFormat(*mapped);
+  if (!known.empty())
+    return Error{fmt::format("{}: expected {}; got {}, not read by this "
+                             "version",
+                             checkpointPath, accepted, known)};
+  return Error{fmt::format(
+      "{}: unknown checkpoint: expected {}; got {}", checkpointPath, accepted,
+      mapped->size() == 0 ? "an empty file" : "a file of another format")};
+}
+
+/// The .safetensors files of a folder, sorted.
+static std::vector<std::string> safetensorsIn(const fs::path &folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".safetensors")
+      names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Expected<void> Checkpoint::openFolder() {
+  checkpointKind = Kind::HfFolder;
+  fs::path folder(checkpointPath);
+  if (!isThere(folder / "config.json"))
+    return Error{fmt::format("{}: unknown checkpoint: expected {}; got a "
+                             "folder without config.json",
+                             checkpointPath, accepted)};
+  Expected<void> config = readConfig((folder / "config.json").string());
+  if (!config)
+    return config;
+
+  if (isThere(folder / "model.safetensors"))
+    return addSafetensors((folder / "model.safetensors").string());
+  fs::path index = folder / "model.safetensors.index.json";
+  if (isThere(index))
+    return openShards(index.string());
+
+  std::vector<std::string> names = safetensorsIn(folder);
+  if (names.size() == 1)
+    return addSafetensors((folder / names.front()).string());
+  if (!names.empty())
+    return Error{fmt::format("{}: expected model.safetensors or "
+                             "model.safetensors.index.json, got {} other "
+                             ".safetensors files and no index",
+                             checkpointPath, names.size())};
+  for (const char *other : {"pytorch_model.bin", "pytorch_model.bin.index.json",
+                            "ckpt.pt", "tf_model.h5", "flax_model.msgpack"})
+    if (isThere(folder / other))
+      return Error{fmt::format("{}: expected model.safetensors, got {}, not "
+                               "read by this version; convert it to "
+                               "safetensors",
+                               checkpointPath, other)};
+  return Error{fmt::format("{}: expected model.safetensors or "
+                           "model.safetensors.index.json beside config.json, "
+                           "got neither",
+                           checkpointPath)};
+}
+
+Expected<void> Checkpoint::openShards(const std::string &indexPath) {
+  Expected<std::map<std::string, std::string>> shardOf =
+      readShardIndex(indexPath);
+  if (!shardOf)
+    return shardOf.error();
+  std::set<std::string> shards;
+  for (const auto &[tensor, shard] : *shardOf)
+    shards.insert(shard);
+
+  // Every tensor of a shard is in the index, and where the index says.
+  std::set<std::string> seen;
+  for (const std::string &shard : shards) {
+    size_t first = tensorList.size();
+    Expected<void> added =
+        addSafetensors((fs::path(checkpointPath) / shard).string());
+    if (!added)
+      return added;
+    for (size_t i = first; i < tensorList.size(); ++i) {
+      const TensorInfo &tensor = tensorList[i];
+      auto entry = shardOf->find(tensor.name);
+      if (entry == shardOf->end() || entry->second != shard)
+        return Error{fmt::format(
+            "{}: tensor {}: expected it in the index {} with this file, got {}",
+            tensor.file, quote(tensor.name), indexPath,
+            entry == shardOf->end() ? "no such tensor"
+                                    : "file " + quote(entry->second))};
+      seen.insert(tensor.name);
+    }
+  }
+  for (const auto &[tensor, shard] : *shardOf)
+    if (!seen.contains(tensor))
+      return Error{fmt::format("{}: tensor {}: expected it in {}, got no such "
+                               "tensor there; the shard and the index do not "
+                               "belong together",
+                               indexPath, quote(tensor), quote(shard))};
+  return {};
+}
+
+Expected<void> Checkpoint::indexTensors() {
+  tensorIndex.reserve(tensorList.size());
+  for (size_t i = 0; i < tensorList.size(); ++i) {
+    auto [entry, inserted] = tensorIndex.emplace(tensorList[i].name, i);
+    if (!inserted)
+      return Error{fmt::format("{}: tensor {}: duplicate name, also in {}",
+                               tensorList[i].file, quote(tensorList[i].name),
+                               tensorList[entry->second].file)};
+  }
+  return {};
+}
