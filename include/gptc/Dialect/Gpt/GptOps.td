@@ -61,7 +61,7 @@ def Gpt_SelectRowsOp : Gpt_PureOp<"select_rows"> {
 // Graph ops: linear algebra
 //===----------------------------------------------------------------------===//
 
-def Gpt_LinearOp : Gpt_PureOp<"linear", [AttrSizedOperandSegments]> {
+def Gpt_LinearOp : Gpt_PureOp<"linear"> {
   let summary = "y = x W^T + b";
   let description = [{
     Weights are [out, in]; with `in_out` they are [in, out] (GPT-2's Conv1D). Leading dimensions of x are rows.
@@ -131,7 +131,7 @@ def Gpt_MergeHeadsOp : Gpt_PureOp<"merge_heads"> {
 // Graph ops: norms, activations, attention pieces
 //===----------------------------------------------------------------------===//
 
-def Gpt_LayerNormOp : Gpt_PureOp<"layer_norm", [AttrSizedOperandSegments]> {
+def Gpt_LayerNormOp : Gpt_PureOp<"layer_norm"> {
   let summary = "layer normalisation over the last dimension (arXiv:1607.06450)";
   let description = [{
     y = (x - mean) / sqrt(var + eps) * gamma + beta, var the mean of squared deviations.
@@ -165,6 +165,14 @@ def Gpt_RopeOp : Gpt_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   let results = (outs Gpt_Tensor:$result);
   let assemblyFormat = "$x `,` $positions $rope attr-dict `:` type($x) `,` type($positions)";
   let hasVerifier = 1;
+}
+
+def Gpt_ScaleOp : Gpt_PureOp<"scale", [SameOperandsAndResultType]> {
+  let summary = "every element times a constant";
+  let description = [{ `%ss = gpt.scale %s by 1.250000e-01 : tensor<9x?x?xf32>` The factor is rounded to f32 once. }];
+  let arguments = (ins Gpt_Tensor:$x, F64Attr:$factor);
+  let results = (outs Gpt_Tensor:$result);
+  let assemblyFormat = "$x `by` $factor attr-dict `:` type($x)";
 }
 
 def Gpt_CausalMaskOp : Gpt_PureOp<"causal_mask", [SameOperandsAndResultType]> {
