@@ -37,7 +37,7 @@ static std::string_view knownFormat(const MappedFile &file) {
   if (startsWithBytes(file, "\x80\x02"))
     return "a PyTorch pickle (.pt, .bin)";
   // llm.c's magic number, 20240326, as little-endian int32.
-  if (startsWithBytes(file, "\x76\xd8\x34\x01"))
+  if (startsWithBytes(file, "\xc6\xd7\x34\x01"))
     return "an llm.c model (.bin)";
   for (std::string_view magic : {"tjgg", "lmgg", "fmgg", "algg"})
     if (startsWithBytes(file, magic))
