@@ -1,0 +1,310 @@
+//===- WeightLayout.cpp - Packers of the weight layouts -------------------===//
+//
+// The layouts are described in gptc/Format/WeightLayout.h. This file is
+// compiled twice: into the compiler, and as bitcode into every package, which
+// packs the weights that a host hands over. So: no allocation, no libm, no
+// libstdc++, no shared state, and only loops that a vectoriser understands.
+//
+// N output features, K input features, NR features in a panel. Source
+// pointers may be unaligned: elements are loaded through memcpy.
+//
+// Conversions to f32 are exact for every source format but q4_1, whose
+// d * code + m is rounded once (d * code is exact: 11 + 4 bits).
+//
+// Refuses (-1): block formats stored [K, N], a K that is no multiple of the
+// block, a packed format that is neither the source's nor f32, i32.
+//
+// Source of the block formats: ggml's Q8_0, Q4_0 and Q4_1.
+//
+//===----------------------------------------------------------------------===//
+
+#include "gptc/Format/WeightLayout.h"
+#include "gptc/Runtime/gptc.h"
+#include <string.h>
+
+namespace {
+
+constexpr int64_t blockK = 32;
+/// k values moved at a time while transposing: a cache line of f32, so that
+/// each line of the source is read once.
+constexpr int64_t transposeK = 16;
+
+template <typename T> T load(const void *from) {
+  T value;
+  memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+float bitsToFloat(uint32_t bits) { return load<float>(&bits); }
+
+float halfToFloat(uint16_t half) {
+  uint32_t magnitude = half & 0x7fffu;
+  uint32_t exponent = magnitude >> 10;
+  // Rebias 15 to 127; infinities and NaNs once more, to the top exponent.
+  uint32_t normal = (magnitude << 13) + (112u << 23);
+  normal += exponent == 31 ? 112u << 23 : 0;
+  float subnormal =
+      static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f;
+  uint32_t bits = exponent == 0 ? load<uint32_t>(&subnormal) : normal;
+  return bitsToFloat(bits | (static_cast<uint32_t>(half & 0x8000u) << 16));
+}
+
+/// One element of a scalar format: how it is stored, how it reads as f32.
+struct F32 {
+  using Stored = float;
+  static float toFloat(float x) { return x; }
+};
+struct F16 {
+  using Stored = uint16_t;
+  static float toFloat(uint16_t x) { return halfToFloat(x); }
+};
+struct BF16 {
+  using Stored = uint16_t;
+  static float toFloat(uint16_t x) {
+    return bitsToFloat(static_cast<uint32_t>(x) << 16);
+  }
+};
+
+/// Keeps the stored bits.
+template <typename Format> struct Keep {
+  using In = typename Format::Stored;
+  using Out = typename Format::Stored;
+  static Out convert(In x) { return x; }
+};
+/// Widens to f32.
+template <typename Format> struct Widen {
+  using In = typename Format::Stored;
+  using Out = float;
+  static Out convert(In x) { return Format::toFloat(x); }
+};
+
+int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/// Panels from rows of output features: source [N, K].
+template <typename Convert>
+void packTransposed(const gptc_weight_desc &w, const char *source,
+                    typename Convert::Out *out) {
+  using In = typename Convert::In;
+  using Out = typename Convert::Out;
+  const int64_t nr = w.panel, k = w.k;
+  for (int64_t n = 0; n < w.n; n += nr, out += nr * k) {
+    int64_t features = smaller(nr, w.n - n);
+    if (features < nr)
+      memset(out, 0, sizeof(Out) * nr * k);
+    const char *rows = source + (w.n0 + n) * k * sizeof(In);
+    int64_t k0 = 0;
+    for (; k0 + transposeK <= k; k0 += transposeK)
+      for (int64_t j = 0; j < features; ++j) {
+        In line[transposeK];
+        memcpy(line, rows + (j * k + k0) * sizeof(In), sizeof(line));
+        Out *to = out + k0 * nr + j;
+        for (int64_t i = 0; i < transposeK; ++i)
+          to[i * nr] = Convert::convert(line[i]);
+      }
+    for (; k0 < k; ++k0)
+      for (int64_t j = 0; j < features; ++j)
+        out[k0 * nr + j] =
+            Convert::convert(load<In>(rows + (j * k + k0) * sizeof(In)));
+  }
+}
+
+/// Panels from rows of input features: source [K, N of the whole tensor].
+template <typename Convert>
+void packStraight(const gptc_weight_desc &w, const char *source,
+                  typename Convert::Out *out) {
+  using In = typename Convert::In;
+  const int64_t nr = w.panel, k = w.k;
+  for (int64_t n = 0; n < w.n; n += nr) {
+    int64_t features = smaller(nr, w.n - n);
+    const char *row = source + (w.n0 + n) * sizeof(In);
+    for (int64_t i = 0; i < k; ++i, row += w.source_cols * sizeof(In)) {
+      for (int64_t j = 0; j < features; ++j)
+        out[j] = Convert::convert(load<In>(row + j * sizeof(In)));
+      for (int64_t j = features; j < nr; ++j)
+        out[j] = 0;
+      out += nr;
+    }
+  }
+}
+
+template <typename Convert>
+void packVector(const gptc_weight_desc &w, const char *source, float *out) {
+  using In = typename Convert::In;
+  for (int64_t j = 0; j < w.n; ++j)
+    out[j] = Convert::convert(load<In>(source + (w.n0 + j) * sizeof(In)));
+}
+
+template <typename Format>
+int packScalars(const gptc_weight_desc &w, int32_t format, const char *source,
+                char *out) {
+  if (w.layout == GPTC_LAYOUT_VECTOR) {
+    packVector<Widen<Format>>(w, source, reinterpret_cast<float *>(out));
+    return 0;
+  }
+  auto pack = [&]<typename Convert>(Convert) {
+    auto *to = reinterpret_cast<typename Convert::Out *>(out);
+    w.in_out ? packStraight<Convert>(w, source, to)
+             : packTransposed<Convert>(w, source, to);
+    return 0;
+  };
+  if (w.packed_dtype == format)
+    return pack(Keep<Format>());
+  if (w.packed_dtype == GPTC_F32)
+    return pack(Widen<Format>());
+  return -1;
+}
+
+/// A block of 32 values of one feature, taken apart.
+struct Block {
+  uint16_t scale, minimum;
+  uint8_t codes[blockK]; ///< int8 for q8_0
+};
+
+int64_t blockBytes(int32_t dtype) {
+  return dtype == GPTC_Q8_0 ? 34 : dtype == GPTC_Q4_0 ? 18 : 20;
+}
+
+void readBlock(int32_t dtype, const char *from, Block &block) {
+  block.scale = load<uint16_t>(from);
+  block.minimum = dtype == GPTC_Q4_1 ? load<uint16_t>(from + 2) : 0;
+  if (dtype == GPTC_Q8_0) {
+    memcpy(block.codes, from + 2, blockK);
+    return;
+  }
+  const char *nibbles = from + (dtype == GPTC_Q4_1 ? 4 : 2);
+  for (int64_t i = 0; i < blockK / 2; ++i) {
+    uint8_t byte = static_cast<uint8_t>(nibbles[i]);
+    block.codes[i] = byte & 15;
+    block.codes[i + blockK / 2] = byte >> 4;
+  }
+}
+
+void dequantizeBlock(int32_t dtype, const Block &block, float *out,
+                     int64_t stride) {
+  float d = halfToFloat(block.scale), m = halfToFloat(block.minimum);
+  for (int64_t i = 0; i < blockK; ++i) {
+    int32_t code = block.codes[i];
+    if (dtype == GPTC_Q8_0)
+      out[i * stride] = d * static_cast<float>(static_cast<int8_t>(code));
+    else if (dtype == GPTC_Q4_0)
+      out[i * stride] = d * static_cast<float>(code - 8);
+    else
+      out[i * stride] = d * static_cast<float>(code) + m;
+  }
+}
+
+/// Stores feature j of a block of a panel of nr features; see the header.
+void storeBlock(int32_t dtype, const Block &block, char *panel, int64_t nr,
+                int64_t j) {
+  memcpy(panel + j * 2, &block.scale, 2);
+  panel += nr * 2;
+  if (dtype == GPTC_Q4_1) {
+    memcpy(panel + j * 2, &block.minimum, 2);
+    panel += nr * 2;
+  }
+  if (dtype == GPTC_Q8_0) {
+    for (int64_t i = 0; i < blockK; ++i)
+      panel[i * nr + j] = static_cast<char>(block.codes[i]);
+    return;
+  }
+  for (int64_t g = 0; g < 4; ++g) {
+    uint32_t word = 0;
+    for (int64_t s = 0; s < 8; ++s)
+      word |= static_cast<uint32_t>(block.codes[8 * g + s]) << (4 * s);
+    memcpy(panel + (g * nr + j) * 4, &word, 4);
+  }
+}
+
+int packBlocks(const gptc_weight_desc &w, const char *source, char *out) {
+  const int32_t dtype = w.source_dtype;
+  const bool vector = w.layout == GPTC_LAYOUT_VECTOR;
+  const int64_t bytes = blockBytes(dtype);
+  if (w.in_out || (!vector && w.k % blockK) ||
+      (vector && w.source_cols % blockK))
+    return -1;
+  if (vector) {
+    float values[blockK];
+    Block block;
+    for (int64_t j = 0; j < w.n; ++j) {
+      int64_t at = w.n0 + j;
+      if (j == 0 || at % blockK == 0) {
+        readBlock(dtype, source + at / blockK * bytes, block);
+        dequantizeBlock(dtype, block, values, 1);
+      }
+      reinterpret_cast<float *>(out)[j] = values[at % blockK];
+    }
+    return 0;
+  }
+  const bool keep = w.packed_dtype == dtype;
+  if (!keep && w.packed_dtype != GPTC_F32)
+    return -1;
+  const int64_t nr = w.panel, blocks = w.k / blockK;
+  const uint64_t packedBlock = gptc_panel_bytes(w.packed_dtype, nr, blockK);
+  for (int64_t n = 0; n < w.n; n += nr) {
+    int64_t features = smaller(nr, w.n - n);
+    if (features < nr)
+      memset(out, 0, packedBlock * blocks);
+    for (int64_t b = 0; b < blocks; ++b, out += packedBlock)
+      for (int64_t j = 0; j < features; ++j) {
+        Block block;
+        readBlock(dtype, source + ((w.n0 + n + j) * blocks + b) * bytes, block);
+        if (keep)
+          storeBlock(dtype, block, out, nr, j);
+        else
+          dequantizeBlock(dtype, block, reinterpret_cast<float *>(out) + j, nr);
+      }
+  }
+  return 0;
+}
+
+} // namespace
+
+extern "C" uint64_t gptc_panel_bytes(int32_t dtype, int64_t nr, int64_t k) {
+  return gptc_source_bytes(dtype, nr, k);
+}
+
+extern "C" uint64_t gptc_source_bytes(int32_t dtype, int64_t rows,
+                                      int64_t cols) {
+  uint64_t count = static_cast<uint64_t>(rows) * static_cast<uint64_t>(cols);
+  switch (dtype) {
+  case GPTC_F32:
+  case GPTC_I32:
+    return count * 4;
+  case GPTC_F16:
+  case GPTC_BF16:
+    return count * 2;
+  case GPTC_Q8_0:
+  case GPTC_Q4_0:
+  case GPTC_Q4_1:
+    return cols % blockK ? 0 : count / blockK * blockBytes(dtype);
+  }
+  return 0;
+}
+
+extern "C" uint64_t gptc_packed_bytes(const gptc_weight_desc *w) {
+  if (w->layout == GPTC_LAYOUT_VECTOR)
+    return (static_cast<uint64_t>(w->n) + 63) / 64 * 64 * sizeof(float);
+  uint64_t panels = (w->n + w->panel - 1) / w->panel;
+  return panels * gptc_panel_bytes(w->packed_dtype, w->panel, w->k);
+}
+
+extern "C" int gptc_pack_weight(const gptc_weight_desc *w, const void *source,
+                                void *out) {
+  const char *from = static_cast<const char *>(source);
+  char *to = static_cast<char *>(out);
+  if (w->layout == GPTC_LAYOUT_VECTOR)
+    memset(to, 0, gptc_packed_bytes(w));
+  switch (w->source_dtype) {
+  case GPTC_F32:
+    return packScalars<F32>(*w, GPTC_F32, from, to);
+  case GPTC_F16:
+    return packScalars<F16>(*w, GPTC_F16, from, to);
+  case GPTC_BF16:
+    return packScalars<BF16>(*w, GPTC_BF16, from, to);
+  case GPTC_Q8_0:
+  case GPTC_Q4_0:
+  case GPTC_Q4_1:
+    return packBlocks(*w, from, to);
+  }
+  return -1;
+}

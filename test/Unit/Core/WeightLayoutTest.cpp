@@ -1,0 +1,185 @@
+//===- WeightLayoutTest.cpp - Packed weights against their definition -----===//
+//
+// Each panel is read back element by element through the definition in
+// WeightLayout.h and compared with the source tensor.
+//
+//===----------------------------------------------------------------------===//
+
+#include "gptc/Format/WeightLayout.h"
+#include "gptc/Runtime/gptc.h"
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+#include <vector>
+
+namespace {
+
+float half(uint16_t h) {
+  int e = h >> 10 & 31, m = h & 1023;
+  float v = e == 31 ? (m ? NAN : INFINITY)
+            : e     ? std::ldexp(1024.0f + m, e - 25)
+                    : std::ldexp(float(m), -24);
+  return h & 0x8000 ? -v : v;
+}
+
+gptc_weight_desc panel(int32_t dtype, int32_t packed, int64_t rows,
+                       int64_t cols, int64_t n0, int64_t n, int64_t k,
+                       int64_t nr, bool inOut = false) {
+  gptc_weight_desc w{};
+  w.name = "w";
+  w.source_dtype = dtype;
+  w.packed_dtype = packed;
+  w.layout = GPTC_LAYOUT_PANEL;
+  w.in_out = inOut;
+  w.source_rows = rows;
+  w.source_cols = cols;
+  w.n0 = n0;
+  w.n = n;
+  w.k = k;
+  w.panel = nr;
+  w.bytes = gptc_packed_bytes(&w);
+  return w;
+}
+
+template <typename T> T at(const std::vector<char> &bytes, size_t offset) {
+  T value;
+  memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+std::vector<char> pack(const gptc_weight_desc &w, const void *source) {
+  std::vector<char> out(w.bytes + 8, 0x55);
+  EXPECT_EQ(gptc_pack_weight(&w, source, out.data()), 0);
+  for (size_t i = w.bytes; i < out.size(); ++i)
+    EXPECT_EQ(out[i], 0x55) << "written past the end";
+  out.resize(w.bytes);
+  return out;
+}
+
+TEST(WeightLayout, F32BothOrientations) {
+  const int64_t rows = 75, k = 37, n0 = 5, n = 70, nr = 32;
+  std::vector<float> source(rows * k);
+  for (size_t i = 0; i < source.size(); ++i)
+    source[i] = float(i) + 1;
+  std::vector<float> turned(source.size());
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < k; ++c)
+      turned[c * rows + r] = source[r * k + c];
+  auto a =
+      pack(panel(GPTC_F32, GPTC_F32, rows, k, n0, n, k, nr), source.data());
+  auto b = pack(panel(GPTC_F32, GPTC_F32, k, rows, n0, n, k, nr, true),
+                turned.data());
+  EXPECT_EQ(a, b);
+  ASSERT_EQ(a.size(), size_t(3 * nr * k * 4));
+  for (int64_t j = 0; j < 3 * nr; ++j)
+    for (int64_t i = 0; i < k; ++i)
+      ASSERT_EQ(at<float>(a, (j / nr * nr * k + i * nr + j % nr) * 4),
+                j < n ? source[(n0 + j) * k + i] : 0.0f);
+}
+
+TEST(WeightLayout, HalfWidensExactly) {
+  std::vector<uint16_t> source(65536);
+  for (size_t i = 0; i < source.size(); ++i)
+    source[i] = uint16_t(i);
+  auto packed =
+      pack(panel(GPTC_F16, GPTC_F32, 256, 256, 0, 256, 256, 16), source.data());
+  for (int64_t j = 0; j < 256; ++j)
+    for (int64_t i = 0; i < 256; ++i) {
+      float got = at<float>(packed, (j / 16 * 16 * 256 + i * 16 + j % 16) * 4);
+      float want = half(source[j * 256 + i]);
+      ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : !memcmp(&got, &want, 4))
+          << j * 256 + i;
+    }
+}
+
+TEST(WeightLayout, VectorsArePaddedWithZeros) {
+  std::vector<uint16_t> source(100, 0x3f80); // 1.0 as bf16
+  gptc_weight_desc w = panel(GPTC_BF16, GPTC_F32, 1, 100, 10, 65, 1, 1);
+  w.layout = GPTC_LAYOUT_VECTOR;
+  w.bytes = gptc_packed_bytes(&w);
+  ASSERT_EQ(w.bytes, 512u);
+  auto packed = pack(w, source.data());
+  for (int i = 0; i < 128; ++i)
+    EXPECT_EQ(at<float>(packed, i * 4), i < 65 ? 1.0f : 0.0f);
+}
+
+/// Value k of feature j through the definition of the packed format.
+float packedValue(int32_t dtype, const std::vector<char> &p, int64_t nr,
+                  int64_t K, int64_t j, int64_t k) {
+  size_t block = gptc_panel_bytes(dtype, nr, 32);
+  size_t o = j / nr * block * (K / 32) + k / 32 * block;
+  j %= nr;
+  k %= 32;
+  float d = half(at<uint16_t>(p, o + 2 * j)), m = 0;
+  o += 2 * nr;
+  if (dtype == GPTC_Q4_1) {
+    m = half(at<uint16_t>(p, o + 2 * j));
+    o += 2 * nr;
+  }
+  if (dtype == GPTC_Q8_0)
+    return d * at<int8_t>(p, o + k * nr + j);
+  int code = at<uint32_t>(p, o + (k / 8 * nr + j) * 4) >> (4 * (k % 8)) & 15;
+  return dtype == GPTC_Q4_0 ? d * (code - 8) : d * code + m;
+}
+
+class Blocks : public ::testing::TestWithParam<int32_t> {};
+
+TEST_P(Blocks, KeepTheirValues) {
+  const int32_t dtype = GetParam();
+  const int64_t rows = 40, K = 96, n0 = 3, n = 35, nr = 16;
+  const size_t blockBytes = gptc_source_bytes(dtype, 1, 32);
+  std::vector<unsigned char> source(gptc_source_bytes(dtype, rows, K));
+  ASSERT_EQ(source.size(), rows * K / 32 * blockBytes);
+  std::mt19937 random(7);
+  for (auto &byte : source)
+    byte = random();
+  for (size_t i = 0; i < source.size(); i += blockBytes) {
+    source[i + 1] = source[i + 1] % 0x3c; // finite scales
+    source[i + 3] = dtype == GPTC_Q4_1 ? source[i + 3] % 0x3c : source[i + 3];
+  }
+  auto kept = pack(panel(dtype, dtype, rows, K, n0, n, K, nr), source.data());
+  auto wide =
+      pack(panel(dtype, GPTC_F32, rows, K, n0, n, K, nr), source.data());
+  for (int64_t j = 0; j < 48; ++j)
+    for (int64_t k = 0; k < K; ++k) {
+      float want = 0;
+      if (j < n) {
+        const unsigned char *b =
+            source.data() + ((n0 + j) * (K / 32) + k / 32) * blockBytes;
+        uint16_t d, m;
+        memcpy(&d, b, 2);
+        memcpy(&m, b + 2, 2);
+        int i = k % 32;
+        const unsigned char *q = b + (dtype == GPTC_Q4_1 ? 4 : 2);
+        int nibble = i < 16 ? q[i] & 15 : q[i - 16] >> 4;
+        want = dtype == GPTC_Q8_0   ? half(d) * int8_t(q[i])
+               : dtype == GPTC_Q4_0 ? half(d) * (nibble - 8)
+                                    : half(d) * nibble + half(m);
+      }
+      ASSERT_EQ(packedValue(dtype, kept, nr, K, j, k), want);
+      ASSERT_EQ(at<float>(wide, (j / nr * nr * K + k * nr + j % nr) * 4), want);
+    }
+  gptc_weight_desc turned = panel(dtype, dtype, K, 64, 0, 64, K, nr, true);
+  EXPECT_EQ(gptc_pack_weight(&turned, source.data(), kept.data()), -1);
+}
+INSTANTIATE_TEST_SUITE_P(All, Blocks,
+                         ::testing::Values(GPTC_Q8_0, GPTC_Q4_0, GPTC_Q4_1));
+
+TEST(Checksum, ChunksAndSingleBits) {
+  std::vector<char> data(1000);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = char(i * 7);
+  uint64_t whole = gptc_checksum(0, data.data(), data.size());
+  uint64_t parts = gptc_checksum(gptc_checksum(0, data.data(), 128),
+                                 data.data() + 128, data.size() - 128);
+  EXPECT_EQ(whole, parts);
+  for (size_t bit = 0; bit < data.size() * 8; bit += 13) {
+    data[bit / 8] ^= 1 << bit % 8;
+    EXPECT_NE(gptc_checksum(0, data.data(), data.size()), whole);
+    data[bit / 8] ^= 1 << bit % 8;
+  }
+  EXPECT_NE(gptc_checksum(0, data.data(), 999), whole);
+}
+
+} // namespace
