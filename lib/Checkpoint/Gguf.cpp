@@ -11,6 +11,9 @@ using namespace gptc::checkpoint::gguf;
 
 static constexpr uint64_t maxDims = 4; // ggml's own bound
 static constexpr size_t maxNameBytes = 65535;
+/// Of tensors, and of metadata pairs: far above any model, and small enough
+/// that their tables stay below 20 MB.
+static constexpr uint64_t maxEntries = 65536;
 /// Length, one byte of text, type and value of the smallest pair; length, text,
 /// number of dimensions, type and offset of the smallest tensor entry.
 static constexpr uint64_t leastPairBytes = 8 + 1 + 4 + 1;
@@ -63,6 +66,8 @@ public:
 
 private:
   Expected<void> readVersion();
+  Expected<void> checkCount(std::string_view what, uint64_t count,
+                            uint64_t leastBytes) const;
   Expected<void> checkMetadata();
   Expected<TensorInfo> readTensor(uint64_t number, uint64_t count);
   Expected<void> readShape(TensorInfo &tensor);
@@ -103,6 +108,18 @@ Expected<void> FileReader::readVersion() {
   return error(fmt::format("version: expected GGUF version 3, got {}; convert "
                            "the model again with a current converter",
                            *version));
+}
+
+/// A count is compared with what the rest of the file can hold before it is
+/// believed.
+Expected<void> FileReader::checkCount(std::string_view what, uint64_t count,
+                                      uint64_t leastBytes) const {
+  uint64_t most = std::min(cursor.left() / leastBytes, maxEntries);
+  if (count <= most)
+    return {};
+  return error(fmt::format("{}: expected at most {} in a file of {} bytes, got "
+                           "{}",
+                           what, most, file.size(), count));
 }
 
 /// The keys that say how to read the rest of the file.
@@ -259,17 +276,12 @@ Expected<Contents> FileReader::read() {
     return error(fmt::format("expected a header of 24 bytes, got a file of {} "
                              "bytes",
                              file.size()));
-  // The two counts together, so that neither is trusted alone.
-  if (*pairCount > cursor.left() / leastPairBytes)
-    return error(fmt::format("metadata count: expected at most {} in a file of "
-                             "{} bytes, got {}",
-                             cursor.left() / leastPairBytes, file.size(),
-                             *pairCount));
-  if (*tensorCount > cursor.left() / leastTensorBytes)
-    return error(fmt::format("tensor count: expected at most {} in a file of "
-                             "{} bytes, got {}",
-                             cursor.left() / leastTensorBytes, file.size(),
-                             *tensorCount));
+  Expected<void> counted =
+      checkCount("metadata count", *pairCount, leastPairBytes);
+  if (counted)
+    counted = checkCount("tensor count", *tensorCount, leastTensorBytes);
+  if (!counted)
+    return counted.error();
 
   Expected<Metadata> metadata = MetadataBuilder(file, cursor).read(*pairCount);
   if (!metadata)

@@ -18,7 +18,7 @@ using namespace gptc::checkpoint::json;
 namespace {
 
 constexpr size_t maxDepth = 64;
-constexpr size_t maxValues = size_t{1} << 20;
+constexpr size_t maxValues = size_t{1} << 19; // at most some 60 MB
 
 /// Builds the tree. Each handler returns false to stop the parser, having set
 /// `problem`.
