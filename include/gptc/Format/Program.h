@@ -21,8 +21,8 @@ typedef struct gptc_run_desc {
   int32_t first, count, sequence, position;
 } gptc_run_desc;
 
-/* What a kernel sees of the KV cache. Block of page p, layer l, head h: pool + (((int64)p * layers + l) * heads + h) * block_bytes;
- * it holds keys [D][page] (transposed: scores are vectorised along keys), then values [page][D]. */
+/* What a kernel sees of the KV cache, for one layer l: pool points at layer l of page 0 (the runtime adds l * heads * block_bytes,
+ * so that one kernel serves every layer). Block of page p, head h: pool + ((int64)p * layers * heads + h) * block_bytes; it holds keys [D][page] (transposed: scores are vectorised along keys), then values [page][D]. */
 typedef struct gptc_kv_view {
   char *pool;
   const int32_t *pages; /* [sequences][max_pages] page numbers */
@@ -41,7 +41,7 @@ typedef struct gptc_size {
 enum { GPTC_ARG_INPUT = 0, GPTC_ARG_OUTPUT = 1, GPTC_ARG_BUFFER = 2, GPTC_ARG_WEIGHT = 3, GPTC_ARG_CACHE = 4 };
 typedef struct gptc_arg {
   int32_t kind;
-  int32_t index; /* of the entry's input, output or buffer; of the program's weight; 0 for the cache */
+  int32_t index; /* of the entry's input, output or buffer; of the program's weight; for the cache: the layer of its view */
 } gptc_arg;
 
 typedef struct gptc_call_desc {
