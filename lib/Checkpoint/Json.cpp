@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t maxDepth = 64;
 constexpr size_t maxValues = size_t{1} << 19; // at most some 60 MB
+constexpr size_t maxTokenBytes = size_t{1} << 23;
 
 /// Builds the tree. Each handler returns false to stop the parser, having set
 /// `problem`.
@@ -118,7 +119,31 @@ private:
 
 } // namespace
 
+/// Whether a string or number of more than maxTokenBytes begins in `text`. The
+/// parser copies a token several times before it reports anything.
+static bool hasHugeToken(std::string_view text) {
+  size_t length = 0;
+  bool inString = false, escaped = false;
+  for (char c : text) {
+    bool ends = inString ? c == '"' && !escaped
+                         : std::string_view(" \t\r\n,:[]{}\"").find(c) !=
+                               std::string_view::npos;
+    escaped = inString && c == '\\' && !escaped;
+    if (!ends) {
+      if (++length > maxTokenBytes)
+        return true;
+      continue;
+    }
+    inString = !inString && c == '"';
+    length = 0;
+  }
+  return false;
+}
+
 Expected<Value> json::parse(std::string_view text, std::string_view where) {
+  if (hasHugeToken(text))
+    return Error{fmt::format("{}: a string or number of more than {} bytes",
+                             where, maxTokenBytes)};
   TreeBuilder builder;
   bool done = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   if (!done)

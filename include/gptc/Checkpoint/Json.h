@@ -1,9 +1,9 @@
 //===- Json.h - JSON files from outside -------------------------*- C++ -*-===//
 //
 // Reads config.json, a safetensors header or a shard index into a small tree.
-// Refuses duplicate keys, nesting deeper than 64, more than 2^19 values (so
-// that a small hostile file cannot ask for gigabytes), invalid UTF-8, numbers
-// out of range, and anything after the value.
+// Refuses duplicate keys, nesting deeper than 64, more than 2^19 values and
+// strings or numbers of more than 8 MB (so that a hostile file cannot ask for
+// gigabytes), invalid UTF-8, numbers out of range, and anything after the value.
 //
 //===----------------------------------------------------------------------===//
 

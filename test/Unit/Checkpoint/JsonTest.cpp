@@ -74,6 +74,16 @@ TEST(Json, NumberOfValues) {
   EXPECT_EQ(errorOf(many + "]"), "config.json: more than 524288 values");
 }
 
+TEST(Json, TokenLength) {
+  constexpr size_t limit = 1 << 23;
+  EXPECT_EQ(errorOf('"' + std::string(limit, 'a') + '"'), "");
+  EXPECT_EQ(errorOf('"' + std::string(limit + 1, 'a')),
+            "config.json: a string or number of more than 8388608 bytes");
+  EXPECT_EQ(errorOf(std::string(limit + 1, '1')),
+            "config.json: a string or number of more than 8388608 bytes");
+  EXPECT_EQ(errorOf(R"(["\\", "\"", "\\\"", 1, "[,"])"), "");
+}
+
 TEST(Json, Malformed) {
   for (const char *text :
        {"", " ", "{", "{\"a\"}", "{\"a\": }", "[1,]", "[1] 2", "nul", "NaN",
