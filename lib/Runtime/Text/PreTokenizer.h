@@ -5,7 +5,9 @@
 //   smollm  each numeric character is a piece; what lies between is cut by
 //           GPT-2's pattern, every stretch on its own
 //   llama3  Llama 3's pattern (numbers by three, letters with one symbol)
-// Classes are Unicode's, by PCRE2. The pieces cover the input without gaps.
+// Classes are those of the Unicode version that PCRE2 was built with (14 in
+// 10.42); later characters count as symbols. The pieces cover the input without
+// gaps.
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_LIB_RUNTIME_TEXT_PRETOKENIZER_H

@@ -1,0 +1,317 @@
+//===- ImportTest.cpp - Tokenizers from checkpoint files ------------------===//
+#include "TextFixtures.h"
+#include <gtest/gtest.h>
+
+using namespace gptc::text;
+using namespace gptc::text::test;
+using nlohmann::json;
+
+//===----------------------------------------------------------------------===//
+// GGUF
+//===----------------------------------------------------------------------===//
+
+static GgufTokenizer ggufExample() {
+  GgufTokenizer gguf;
+  gguf.model = "gpt2";
+  gguf.pre = "smollm";
+  // U+0120 is the space, U+010A the line feed of the byte alphabet.
+  gguf.tokens = {"<|im_end|>",
+                 "a",
+                 "\xc4\xa0",
+                 "\xc4\xa0"
+                 "a",
+                 "\xc4\x8a",
+                 "\xc3\xbf",
+                 "no alphabet",
+                 "<0x0A>"};
+  gguf.tokenTypes = {3, 1, 1, 1, 1, 1, 1, 6};
+  gguf.merges = {"\xc4\xa0 a"};
+  gguf.eos = 1;
+  return gguf;
+}
+
+static std::string
+ggufError(const std::function<void(GgufTokenizer &)> &change) {
+  GgufTokenizer gguf = ggufExample();
+  change(gguf);
+  std::string error;
+  EXPECT_FALSE(tokenizerFromGguf(gguf, error));
+  return error;
+}
+
+TEST(GgufImport, UndoesTheByteAlphabet) {
+  std::string error;
+  auto data = tokenizerFromGguf(ggufExample(), error);
+  ASSERT_TRUE(data) << error;
+  EXPECT_EQ(data->pre, "smollm");
+  EXPECT_EQ(data->tokens,
+            (std::vector<std::string>{"<|im_end|>", "a", " ", " a", "\n",
+                                      "\xff", "no alphabet", "\n"}));
+  EXPECT_EQ(data->kinds[6], TokenKind::Unused);
+  EXPECT_EQ(data->kinds[7], TokenKind::Byte);
+  EXPECT_EQ(data->merges, (std::vector<Merge>{{2, 1, 3}}));
+  EXPECT_EQ(data->eos, 1);
+  EXPECT_EQ(data->bos, -1);
+  // A well-known end of turn counts even if eos is another.
+  EXPECT_EQ(data->extraEnds, (std::vector<int32_t>{0}));
+}
+
+TEST(GgufImport, RefusesByName) {
+  EXPECT_EQ(ggufError([](auto &g) { g.model = "llama"; }),
+            "tokenizer.ggml.model: 'llama' is not supported; expected 'gpt2' "
+            "(byte-level BPE)");
+  EXPECT_EQ(ggufError([](auto &g) { g.pre = "qwen2"; }),
+            "tokenizer.ggml.pre: 'qwen2' is not supported; expected 'gpt-2', "
+            "'smollm' or 'llama-bpe'");
+  EXPECT_EQ(ggufError([](auto &g) { g.tokenTypes.pop_back(); }),
+            "tokenizer.ggml.token_type: expected 8 entries, one for each "
+            "token, got 7");
+  EXPECT_EQ(ggufError([](auto &g) { g.tokenTypes[1] = 7; }),
+            "tokenizer.ggml.token_type: token 1: expected 1 to 6, got 7");
+  EXPECT_EQ(ggufError([](auto &g) { g.tokens[4] = "a"; }),
+            "tokenizer.ggml.tokens: tokens 1 and 4 are both written 'a'");
+  EXPECT_EQ(ggufError([](auto &g) { g.tokens[7] = "<0xG1>"; }),
+            "tokenizer.ggml.tokens: byte token 7: expected '<0xNN>', got "
+            "'<0xG1>'");
+  EXPECT_EQ(ggufError([](auto &g) { g.merges = {}; }),
+            "tokenizer.ggml.merges: expected the merges of a byte-level BPE, "
+            "got none");
+  EXPECT_EQ(ggufError([](auto &g) { g.merges = {"a b"}; }),
+            "tokenizer.ggml.merges: merge 0 ('a' 'b'): 'b' is not in the "
+            "vocabulary");
+  EXPECT_EQ(ggufError([](auto &g) { g.merges = {"a a"}; }),
+            "tokenizer.ggml.merges: merge 0 ('a' 'a'): 'aa' is not in the "
+            "vocabulary");
+  EXPECT_EQ(ggufError([](auto &g) { g.merges = {"aa"}; }),
+            "tokenizer.ggml.merges: merge 0: expected two tokens and one space "
+            "between them, got 'aa'");
+  EXPECT_EQ(ggufError([](auto &g) { g.eos = 1ll << 33; }),
+            "tokenizer.ggml.eos_token_id: expected an id below 8, got "
+            "8589934592");
+  EXPECT_EQ(ggufError([](auto &g) { g.tokens = {}, g.tokenTypes = {}; }),
+            "tokenizer.ggml.merges: merge 0 ('\xc4\xa0' 'a'): '\xc4\xa0' is "
+            "not in the vocabulary");
+}
+
+//===----------------------------------------------------------------------===//
+// tokenizer.json
+//===----------------------------------------------------------------------===//
+
+static json byteLevel() {
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", false},
+          {"trim_offsets", true},
+          {"use_regex", true}};
+}
+
+static json hfExample() {
+  return {{"version", "1.0"},
+          {"added_tokens",
+           {{{"id", 4}, {"content", "<s>"}, {"special", true}},
+            {{"id", 5}, {"content", "  "}, {"special", false}}}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byteLevel()},
+          {"post_processor", nullptr},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"continuing_subword_prefix", ""},
+            {"vocab", {{"a", 0}, {"\u0120", 1}, {"\u0120a", 2}, {"b", 3}}},
+            {"merges", {"\u0120 a"}}}}};
+}
+
+static std::optional<TokenizerData> import(const json &file, std::string &error,
+                                           const std::string &config = "") {
+  return tokenizerFromHuggingFace(file.dump(), config, error);
+}
+
+static std::string hfError(const std::function<void(json &)> &change) {
+  json file = hfExample();
+  change(file);
+  std::string error;
+  EXPECT_FALSE(import(file, error));
+  return error;
+}
+
+TEST(HuggingFaceImport, ReadsBpe) {
+  std::string error;
+  auto data = import(hfExample(), error);
+  ASSERT_TRUE(data) << error;
+  EXPECT_EQ(data->pre, "gpt2");
+  EXPECT_EQ(data->tokens,
+            (std::vector<std::string>{"a", " ", " a", "b", "<s>", "  "}));
+  EXPECT_EQ(data->kinds[4], TokenKind::Control);
+  EXPECT_EQ(data->kinds[5], TokenKind::UserDefined);
+  EXPECT_EQ(data->merges, (std::vector<Merge>{{1, 0, 2}}));
+  // Newer files write merges as pairs; older ones leave the type out.
+  json newer = hfExample();
+  newer["model"]["merges"] = json::array({json::array({"\u0120", "a"})});
+  newer["model"].erase("type");
+  EXPECT_TRUE(import(newer, error) == data) << error;
+}
+
+TEST(HuggingFaceImport, RecognisesPreTokenizers) {
+  std::string error;
+  json file = hfExample();
+  file["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Digits"}, {"individual_digits", true}}, byteLevel()}}};
+  EXPECT_EQ(import(file, error)->pre, "smollm");
+  json noRegex = byteLevel();
+  noRegex["use_regex"] = false;
+  json split = {
+      {"type", "Split"},
+      {"pattern",
+       {{"Regex",
+         "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}"
+         "{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|"
+         "\\s+"}}},
+      {"behavior", "Isolated"},
+      {"invert", false}};
+  file["pre_tokenizer"]["pretokenizers"] = {split, noRegex};
+  file["model"]["ignore_merges"] = true;
+  EXPECT_EQ(import(file, error)->pre, "llama3");
+  EXPECT_TRUE(import(file, error)->ignoreMerges);
+  split["pattern"]["Regex"] = "\\w+";
+  file["pre_tokenizer"]["pretokenizers"] = {split, noRegex};
+  EXPECT_FALSE(import(file, error));
+  EXPECT_NE(error.find("pre_tokenizer: [{"), std::string::npos) << error;
+  EXPECT_NE(error.find("\\\\w+"), std::string::npos) << error;
+}
+
+TEST(HuggingFaceImport, PostProcessorAndConfig) {
+  std::string error;
+  json file = hfExample();
+  file["post_processor"] = {
+      {"type", "Sequence"},
+      {"processors",
+       {{{"type", "ByteLevel"}},
+        {{"type", "TemplateProcessing"},
+         {"single",
+          {{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}},
+           {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}}}}}};
+  auto data = import(file, error,
+                     R"({"eos_token": {"content": "<s>"}, "pad_token": null,
+                         "chat_template": [{"name": "tools", "template": "x"},
+                                           {"name": "default",
+                                            "template": "y"}]})");
+  ASSERT_TRUE(data) << error;
+  EXPECT_TRUE(data->addBos);
+  EXPECT_EQ(data->bos, 4);
+  EXPECT_EQ(data->eos, 4);
+  EXPECT_EQ(data->pad, -1);
+  EXPECT_EQ(data->chatTemplate, "y");
+  EXPECT_FALSE(import(file, error, R"({"eos_token": "</s>"})"));
+  EXPECT_EQ(error, "tokenizer.json: eos_token: '</s>' is no special token of "
+                   "tokenizer.json");
+}
+
+TEST(HuggingFaceImport, RefusesByName) {
+  EXPECT_EQ(hfError([](json &f) { f["normalizer"] = {{"type", "NFC"}}; }),
+            "tokenizer.json: normalizer: 'NFC' is not supported; expected "
+            "none");
+  EXPECT_EQ(hfError([](json &f) { f["model"]["type"] = "WordPiece"; }),
+            "tokenizer.json: model: type \"WordPiece\" is not supported; "
+            "expected BPE");
+  EXPECT_EQ(hfError([](json &f) { f["model"]["byte_fallback"] = true; }),
+            "tokenizer.json: model: byte_fallback is not supported; expected "
+            "byte-level BPE");
+  EXPECT_EQ(hfError([](json &f) { f["model"]["dropout"] = 0.1; }),
+            "tokenizer.json: model: dropout is not supported");
+  EXPECT_EQ(hfError([](json &f) { f["added_tokens"][0]["lstrip"] = true; }),
+            "tokenizer.json: added_tokens: '<s>': lstrip is not supported");
+  EXPECT_EQ(hfError([](json &f) { f["added_tokens"][0]["id"] = 1 << 30; }),
+            "tokenizer.json: added_tokens: expected an id below 1036, got "
+            "1073741824");
+  EXPECT_EQ(hfError([](json &f) { f["model"]["vocab"]["b"] = 0; }),
+            "tokenizer.json: model.vocab: token 'b': id 0 is taken");
+  EXPECT_EQ(hfError([](json &f) { f["model"]["vocab"]["b"] = -1; }),
+            "tokenizer.json: model.vocab: token 'b': expected an id below "
+            "1036, got -1");
+  EXPECT_EQ(hfError([](json &f) { f["model"]["merges"][0] = {"a"}; }),
+            "tokenizer.json: model.merges: merge 0: expected \"left right\" or "
+            "two strings");
+  EXPECT_EQ(
+      hfError([](json &f) { f["post_processor"] = {{"type", "Bert"}}; }),
+      "tokenizer.json: post_processor: this Bert is not supported; expected "
+      "ByteLevel or a template that puts one token in front");
+  json spaced = byteLevel();
+  spaced["add_prefix_space"] = true;
+  EXPECT_NE(hfError([&](json &f) {
+              f["pre_tokenizer"] = spaced;
+            }).find("is not supported; expected those of GPT-2"),
+            std::string::npos);
+  EXPECT_NE(hfError([](json &f) {
+              f["pre_tokenizer"] = nullptr;
+            }).find("pre_tokenizer: [] is not supported"),
+            std::string::npos);
+}
+
+TEST(HuggingFaceImport, SurvivesWrongTypesEverywhere) {
+  // Each member in turn replaced by values of other types: a result or a
+  // message, never an exception.
+  const json others[] = {nullptr,
+                         1,
+                         "x",
+                         json::array(),
+                         json::object(),
+                         true,
+                         json::array({1, "x", nullptr})};
+  json paths = hfExample().flatten();
+  std::vector<json::json_pointer> places;
+  for (const auto &item : paths.items())
+    for (json::json_pointer at(item.key()); !at.empty(); at.pop_back())
+      places.push_back(at);
+  for (const auto &at : places)
+    for (const json &other : others) {
+      json file = hfExample();
+      file[at] = other;
+      std::string error;
+      if (!import(file, error))
+        EXPECT_FALSE(error.empty()) << file.dump();
+    }
+}
+
+TEST(StrictJson, RefusesDuplicatesDepthAndRubbish) {
+  std::string error;
+  EXPECT_FALSE(
+      tokenizerFromHuggingFace(R"({"a": {"b": 1, "b": 2}})", "", error));
+  EXPECT_EQ(error, "tokenizer.json: duplicate key 'b'");
+  EXPECT_FALSE(tokenizerFromHuggingFace(std::string(100000, '['), "", error));
+  std::string deep = std::string(100, '[') + std::string(100, ']');
+  EXPECT_FALSE(tokenizerFromHuggingFace(deep, "", error));
+  EXPECT_EQ(error, "tokenizer.json: more than 64 nested levels");
+  for (std::string_view bad : {"", "{", "{\"a\": \"\xff\"}", "nul", "[]x"})
+    EXPECT_FALSE(tokenizerFromHuggingFace(bad, "", error)) << bad;
+}
+
+//===----------------------------------------------------------------------===//
+// vocab.json and merges.txt
+//===----------------------------------------------------------------------===//
+
+TEST(Gpt2Import, ReadsBothFiles) {
+  std::string error;
+  auto data =
+      tokenizerFromGpt2Files(R"({"a": 1, "b": 0, "ab": 2, "<|endoftext|>": 3})",
+                             "#version: 0.2\r\na b\r\n\r\n", error);
+  ASSERT_TRUE(data) << error;
+  EXPECT_EQ(data->merges, (std::vector<Merge>{{1, 0, 2}}));
+  EXPECT_EQ(data->eos, 3);
+  EXPECT_EQ(data->bos, 3);
+  EXPECT_EQ(data->kinds[3], TokenKind::Control);
+  EXPECT_FALSE(data->addBos);
+}
+
+TEST(Gpt2Import, Refuses) {
+  std::string error;
+  EXPECT_FALSE(tokenizerFromGpt2Files("[1]", "", error));
+  EXPECT_FALSE(tokenizerFromGpt2Files(R"({"a": 0, "b": 2})", "", error));
+  EXPECT_EQ(error, "vocab.json: token 'b': expected an id of its own below 2, "
+                   "got 2");
+  EXPECT_FALSE(tokenizerFromGpt2Files(R"({"a": 0, "b": 0})", "", error));
+  EXPECT_FALSE(tokenizerFromGpt2Files(R"({"a": 0, "a": 1})", "", error));
+  EXPECT_FALSE(tokenizerFromGpt2Files(R"({"a": 0})", "a a", error));
+  EXPECT_EQ(error, "merges.txt: merge 0 ('a' 'a'): 'aa' is not in the "
+                   "vocabulary");
+}
