@@ -100,6 +100,12 @@ typedef struct gptc_kv_desc {
   int64_t layers, heads, head_dim, page, block_bytes; /* block_bytes: keys and values of one page, layer and head */
 } gptc_kv_desc;
 
+/* Row pitch of cached values, and bytes of a block, both f32. */
+static inline int64_t gptc_kv_value_pitch(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
+static inline int64_t gptc_kv_block_bytes(int64_t head_dim, int64_t page) {
+  return (head_dim + gptc_kv_value_pitch(head_dim)) * page * 4;
+}
+
 typedef struct gptc_program {
   uint64_t size; /* sizeof(gptc_program) */
   const struct gptc_info *info;
