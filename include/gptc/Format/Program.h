@@ -22,7 +22,8 @@ typedef struct gptc_run_desc {
 } gptc_run_desc;
 
 /* What a kernel sees of the KV cache, for one layer l: pool points at layer l of page 0 (the runtime adds l * heads * block_bytes,
- * so that one kernel serves every layer). Block of page p, head h: pool + ((int64)p * layers * heads + h) * block_bytes; it holds keys [D][page] (transposed: scores are vectorised along keys), then values [page][D]. */
+ * so that one kernel serves every layer). Block of page p, head h: pool + ((int64)p * layers * heads + h) * block_bytes; it holds keys [D][page] (transposed:
+ * scores are vectorised along keys), then values [page][Dv], Dv = gptc_kv_value_pitch(D). */
 typedef struct gptc_kv_view {
   char *pool;
   const int32_t *pages; /* [sequences][max_pages] page numbers */
