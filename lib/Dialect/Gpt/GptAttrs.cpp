@@ -1,0 +1,170 @@
+//===- GptAttrs.cpp - enumerations and attributes -------------------------===//
+//
+// Syntax and checks of the rotary attributes, and the frequencies that they
+// mean (Su et al., arXiv:2104.09864; Llama 3.1's scaling). Refuses values that
+// would make an angle infinite or a division by zero.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Dialect/Gpt/Gpt.h"
+#include <cmath>
+#include <numbers>
+
+using namespace mlir;
+using namespace gptc::gpt;
+
+#include "gptc/Dialect/Gpt/GptEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "gptc/Dialect/Gpt/GptAttrs.cpp.inc"
+
+void GptDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "gptc/Dialect/Gpt/GptAttrs.cpp.inc"
+      >();
+}
+
+static ParseResult parseNumber(AsmParser &parser, StringRef keyword,
+                               double &value) {
+  return failure(parser.parseKeyword(keyword) || parser.parseFloat(value));
+}
+
+//===----------------------------------------------------------------------===//
+// #gpt.llama3<factor 8.0, low 1.0, high 4.0, original 8192>
+//===----------------------------------------------------------------------===//
+
+Attribute RopeScalingAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  double factor, low, high;
+  int64_t original;
+  if (parser.parseLess() || parseNumber(parser, "factor", factor) ||
+      parser.parseComma() || parseNumber(parser, "low", low) ||
+      parser.parseComma() || parseNumber(parser, "high", high) ||
+      parser.parseComma() || parser.parseKeyword("original") ||
+      parser.parseInteger(original) || parser.parseGreater())
+    return {};
+  return parser.getChecked<RopeScalingAttr>(loc, parser.getContext(), factor,
+                                            low, high, original);
+}
+
+void RopeScalingAttr::print(AsmPrinter &printer) const {
+  raw_ostream &os = printer.getStream();
+  os << "<factor ";
+  printExactly(os, getFactor());
+  os << ", low ";
+  printExactly(os, getLow());
+  os << ", high ";
+  printExactly(os, getHigh());
+  os << ", original " << getOriginal() << ">";
+}
+
+LogicalResult
+RopeScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        ExactDouble factor, ExactDouble low, ExactDouble high,
+                        int64_t original) {
+  auto complain = [&](StringRef expected, double got) -> LogicalResult {
+    InFlightDiagnostic diagnostic = emitError();
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printExactly(os, got);
+    return diagnostic << "[rope-C3] expected " << expected << ", got " << text;
+  };
+  if (!std::isfinite(factor.value) || factor.value < 1.0)
+    return complain("a finite factor of at least 1", factor.value);
+  if (!std::isfinite(low.value) || low.value <= 0.0)
+    return complain("a finite low frequency factor above 0", low.value);
+  if (!std::isfinite(high.value) || high.value <= low.value)
+    return complain("a finite high frequency factor above the low one",
+                    high.value);
+  if (original <= 0)
+    return emitError() << "[rope-C3] expected an original context of at least "
+                          "1, got "
+                       << original;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// #gpt.rope<base 1.0e5, pairs half, dim 64>
+//===----------------------------------------------------------------------===//
+
+Attribute RopeAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  double base;
+  int64_t dim;
+  StringRef pairing;
+  if (parser.parseLess() || parseNumber(parser, "base", base) ||
+      parser.parseComma() || parser.parseKeyword("pairs"))
+    return {};
+  SMLoc pairingLoc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&pairing))
+    return {};
+  std::optional<RopePairs> pairs = symbolizeRopePairs(pairing);
+  if (!pairs) {
+    parser.emitError(pairingLoc)
+        << "expected pairs half or adjacent, got " << pairing;
+    return {};
+  }
+  if (parser.parseComma() || parser.parseKeyword("dim") ||
+      parser.parseInteger(dim))
+    return {};
+  RopeScalingAttr scaling;
+  if (succeeded(parser.parseOptionalComma()))
+    if (parser.parseKeyword("scaling") || parser.parseAttribute(scaling))
+      return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<RopeAttr>(loc, parser.getContext(), base, *pairs,
+                                     dim, scaling);
+}
+
+void RopeAttr::print(AsmPrinter &printer) const {
+  raw_ostream &os = printer.getStream();
+  os << "<base ";
+  printExactly(os, getBase());
+  os << ", pairs " << stringifyRopePairs(getPairs()) << ", dim " << getDim();
+  if (getScaling())
+    printer << ", scaling " << Attribute(getScaling());
+  os << ">";
+}
+
+LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ExactDouble base, RopePairs, int64_t dim,
+                               RopeScalingAttr) {
+  if (!std::isfinite(base.value) || base.value <= 1.0) {
+    InFlightDiagnostic diagnostic = emitError();
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printExactly(os, base.value);
+    return diagnostic << "[rope-C1] expected a finite base above 1, got "
+                      << text;
+  }
+  if (dim <= 0 || dim % 2 != 0 || dim > (1 << 20))
+    return emitError() << "[rope-C2] expected an even dim between 2 and "
+                          "1048576, got "
+                       << dim;
+  return success();
+}
+
+SmallVector<double> RopeAttr::inverseFrequencies() const {
+  SmallVector<double> frequencies;
+  for (int64_t i = 0; i < getDim() / 2; ++i)
+    frequencies.push_back(
+        std::pow(getBase(), -2.0 * static_cast<double>(i) / getDim()));
+  RopeScalingAttr scaling = getScaling();
+  if (!scaling)
+    return frequencies;
+  double original = static_cast<double>(scaling.getOriginal());
+  for (double &frequency : frequencies) {
+    double wavelength = 2.0 * std::numbers::pi / frequency;
+    double turns = original / wavelength; // in the original context
+    if (turns > scaling.getHigh())
+      continue;
+    // 0 where the wavelength is long, 1 where it is short.
+    double blend = turns < scaling.getLow()
+                       ? 0.0
+                       : (turns - scaling.getLow()) /
+                             (scaling.getHigh() - scaling.getLow());
+    frequency =
+        (1.0 - blend) * frequency / scaling.getFactor() + blend * frequency;
+  }
+  return frequencies;
+}

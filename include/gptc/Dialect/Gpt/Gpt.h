@@ -21,6 +21,7 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "gptc/Dialect/Gpt/ExactDouble.h"
 #include "gptc/Dialect/Gpt/GptDialect.h.inc"
 #include "gptc/Dialect/Gpt/GptEnums.h.inc"
 #define GET_ATTRDEF_CLASSES

@@ -42,6 +42,9 @@ def Gpt_Storage : I32EnumAttr<"Storage", "weight storage format", [
 // Attributes
 //===----------------------------------------------------------------------===//
 
+// A double compared by its bits and printed so that it reads back to them.
+class Gpt_Double<string desc> : AttrOrTypeParameter<"::gptc::gpt::ExactDouble", desc, "double">;
+
 class Gpt_Attr<string name, string attrMnemonic> : AttrDef<Gpt_Dialect, name> {
   let mnemonic = attrMnemonic;
 }
@@ -64,7 +67,8 @@ def Gpt_RopeScalingAttr : Gpt_Attr<"RopeScaling", "llama3"> {
     Wavelengths above original/low are divided by factor, below original/high kept, between them blended
     linearly in original/wavelength. `#gpt.llama3<factor 8.0, low 1.0, high 4.0, original 8192>`
   }];
-  let parameters = (ins "double":$factor, "double":$low, "double":$high, "int64_t":$original);
+  let parameters = (ins Gpt_Double<"divisor of long wavelengths">:$factor, Gpt_Double<"low frequency factor">:$low,
+                        Gpt_Double<"high frequency factor">:$high, "int64_t":$original);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -74,7 +78,7 @@ def Gpt_RopeAttr : Gpt_Attr<"Rope", "rope"> {
   let description = [{
     `#gpt.rope<base 1.0e5, pairs half, dim 64>`, optionally `, scaling #gpt.llama3<...>`
   }];
-  let parameters = (ins "double":$base, "::gptc::gpt::RopePairs":$pairs, "int64_t":$dim,
+  let parameters = (ins Gpt_Double<"base of the geometric series">:$base, "::gptc::gpt::RopePairs":$pairs, "int64_t":$dim,
                         OptionalParameter<"::gptc::gpt::RopeScalingAttr">:$scaling);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;

@@ -17,6 +17,8 @@ def Gpt_Dialect : Dialect {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::ml_program::MLProgramDialect",
                            "::mlir::func::FuncDialect", "::mlir::math::MathDialect"];
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
     void registerTypes();

@@ -4,6 +4,7 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -159,11 +160,11 @@ def Gpt_RopeOp : Gpt_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   let description = [{
     x [H, T, D]; pair (a, b) of channels becomes (a cos - b sin, b cos + a sin), the angle position * inverse frequency
     computed in double from the integer position.
-    `%r = gpt.rope %x, %pos #gpt.rope<base 1.0e5, pairs half, dim 64> : tensor<9x?x64xf32>, tensor<?xi32>`
+    `%r = gpt.rope %x, %pos, #gpt.rope<base 1.0e5, pairs half, dim 64> : tensor<9x?x64xf32>, tensor<?xi32>`
   }];
   let arguments = (ins Gpt_Tensor:$x, Gpt_Ids:$positions, Gpt_RopeAttr:$rope);
   let results = (outs Gpt_Tensor:$result);
-  let assemblyFormat = "$x `,` $positions $rope attr-dict `:` type($x) `,` type($positions)";
+  let assemblyFormat = "$x `,` $positions `,` custom<RopeAttribute>($rope) attr-dict `:` type($x) `,` type($positions)";
   let hasVerifier = 1;
 }
 
@@ -268,11 +269,11 @@ def Gpt_RopeTableOp : Gpt_PureOp<"rope_table"> {
   let description = [{
     [T, 2, D]: row t holds cos by channel, then sin by channel with the sign that the channel's partner takes
     (minus for the first of a pair), so that y = x * cos + partner(x) * sin.
-    `%cs = gpt.rope_table %pos #gpt.rope<base 1.0e5, pairs half, dim 64> : tensor<?xi32> -> tensor<?x2x64xf32>`
+    `%cs = gpt.rope_table %pos, #gpt.rope<base 1.0e5, pairs half, dim 64> : tensor<?xi32> -> tensor<?x2x64xf32>`
   }];
   let arguments = (ins Gpt_Ids:$positions, Gpt_RopeAttr:$rope);
   let results = (outs Gpt_Tensor:$result);
-  let assemblyFormat = "$positions $rope attr-dict `:` type($positions) `->` type($result)";
+  let assemblyFormat = "$positions `,` custom<RopeAttribute>($rope) attr-dict `:` type($positions) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -290,7 +291,8 @@ def Gpt_RotateOp : Gpt_PureOp<"rotate", [AllTypesMatch<["x", "result"]>]> {
 //===----------------------------------------------------------------------===//
 
 def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedResultSegments, SingleBlock,
-                                            RecursiveMemoryEffects]> {
+                                            IsolatedFromAbove, RecursiveMemoryEffects,
+                                            DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "one activation times one or several weights, each accumulator through an epilogue";
   let description = [{
     x [T, K]. *Sections* (default): weights are concatenated along N; section i has its own weight, optional bias, optional
@@ -377,6 +379,7 @@ def Gpt_KernelOp : Gpt_Op<"kernel", [IsolatedFromAbove, FunctionOpInterface, Sym
                        OptionalAttr<DictionaryAttr>:$schedule);
   let regions = (region AnyRegion:$body);
   let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
@@ -394,8 +397,11 @@ def Gpt_ReturnOp : Gpt_PureOp<"return", [Terminator, ReturnLike, HasParent<"Kern
 
 def Gpt_CallOp : Gpt_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "call of a kernel";
-  let description = [{ `%y = gpt.call @gemm_k64_n192_bias(%x, %w) : (tensor<?x64xf32>, tensor<192x64xf32>) -> tensor<?x192xf32>` }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyType>:$args);
+  let description = [{
+    `layer`: the layer of the KV cache that the kernel works on (its body says layer 0, so that one kernel serves all).
+    `%y = gpt.call @gemm_k64_n192_bias(%x, %w) : (tensor<?x64xf32>, tensor<192x64xf32>) -> tensor<?x192xf32>`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyType>:$args, OptionalAttr<I64Attr>:$layer);
   let results = (outs Variadic<AnyType>:$outs);
   let assemblyFormat = "$kernel `(` $args `)` attr-dict `:` functional-type($args, $outs)";
 }

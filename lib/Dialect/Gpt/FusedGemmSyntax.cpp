@@ -1,0 +1,341 @@
+//===- FusedGemmSyntax.cpp - assembly of gpt.fused_gemm -------------------===//
+//
+//   gpt.fused_gemm %x : type (`at` %pos `,` %seq)? (`rope` %cs `:` type)?
+//     (`cache` %c `:` type `layer` int)? (`residual` %r `,` ...)? body
+//     (`attributes` {...})?
+//   body    ::= `section` section | `sections` `{` section `,` ... `}`
+//             | `lanes` `(` weight `,` ... `)` epilogue `->` type
+//   section ::= weight (`rope` pairs)? (`append` keys-or-values)? epilogue?
+//               (`->` type)?
+//   weight  ::= %w `:` type (`bias` %b)? `in_out`?
+//   epilogue ::= `epilogue` `(` %name `,` ... `)` { ops }
+//
+// A section without an epilogue yields its accumulator. What the operands'
+// types leave open is not written: a bias has the output features of its
+// weight, positions and sequences one number a row, a residual the type of the
+// one output. `->` stands exactly where a section has a tensor result.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Dialect/Gpt/Gpt.h"
+
+using namespace mlir;
+using namespace gptc::gpt;
+
+using Unresolved = OpAsmParser::UnresolvedOperand;
+
+namespace {
+/// Everything read so far; operands are resolved once their types are known.
+struct Reader {
+  OpAsmParser &parser;
+  OperationState &result;
+  Builder &builder;
+
+  Unresolved x, ropeTable, positions, sequences, cache;
+  Type xType, ropeTableType, cacheType;
+  bool hasRope = false, hasIds = false, hasCache = false;
+  SmallVector<Unresolved> weights, biases, residuals;
+  SmallVector<Type> weightTypes, biasTypes, outputTypes;
+  SmallVector<bool> inOut, hasBias;
+  SmallVector<Attribute> ropes, appends;
+
+  Reader(OpAsmParser &parser, OperationState &result)
+      : parser(parser), result(result), builder(parser.getBuilder()) {}
+
+  bool keyword(StringRef word) {
+    return succeeded(parser.parseOptionalKeyword(word));
+  }
+
+  template <typename AttrT, typename Enum>
+  ParseResult parseWord(std::optional<Enum> (*symbolize)(StringRef),
+                        StringRef expected, Attribute &attribute) {
+    StringRef word;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&word))
+      return failure();
+    std::optional<Enum> value = symbolize(word);
+    if (!value)
+      return parser.emitError(loc)
+             << "expected " << expected << ", got " << word;
+    attribute = AttrT::get(builder.getContext(), *value);
+    return success();
+  }
+
+  ParseResult parseHeader();
+  ParseResult parseWeight();
+  ParseResult parseEpilogue(unsigned accumulators, bool rope);
+  ParseResult parseSection();
+  ParseResult parseLanes();
+  ParseResult parseBody();
+  ParseResult resolve();
+};
+} // namespace
+
+ParseResult Reader::parseHeader() {
+  if (parser.parseOperand(x) || parser.parseColonType(xType))
+    return failure();
+  if (keyword("at")) {
+    hasIds = true;
+    if (parser.parseOperand(positions) || parser.parseComma() ||
+        parser.parseOperand(sequences))
+      return failure();
+  }
+  if (keyword("rope")) {
+    hasRope = true;
+    if (parser.parseOperand(ropeTable) || parser.parseColonType(ropeTableType))
+      return failure();
+  }
+  if (keyword("cache")) {
+    hasCache = true;
+    int64_t layer;
+    if (parser.parseOperand(cache) || parser.parseColonType(cacheType) ||
+        parser.parseKeyword("layer") || parser.parseInteger(layer))
+      return failure();
+    result.getOrAddProperties<FusedGemmOp::Properties>().layer =
+        builder.getI64IntegerAttr(layer);
+  }
+  if (keyword("residual"))
+    return parser.parseOperandList(residuals);
+  return success();
+}
+
+ParseResult Reader::parseWeight() {
+  Type type;
+  if (parser.parseOperand(weights.emplace_back()))
+    return failure();
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseColonType(type))
+    return failure();
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getRank() != 2)
+    return parser.emitError(loc) << "expected a weight of rank 2, got " << type;
+  weightTypes.push_back(type);
+  hasBias.push_back(keyword("bias"));
+  if (hasBias.back() && parser.parseOperand(biases.emplace_back()))
+    return failure();
+  inOut.push_back(keyword("in_out"));
+  if (hasBias.back())
+    biasTypes.push_back(RankedTensorType::get(
+        {tensor.getDimSize(inOut.back() ? 1 : 0)}, builder.getF32Type()));
+  return success();
+}
+
+ParseResult Reader::parseEpilogue(unsigned accumulators, bool rope) {
+  Region *region = result.addRegion();
+  if (keyword("epilogue")) {
+    SmallVector<OpAsmParser::Argument> arguments;
+    if (parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren))
+      return failure();
+    for (OpAsmParser::Argument &argument : arguments)
+      argument.type = builder.getF32Type();
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseRegion(*region, arguments, /*enableNameShadowing=*/true))
+      return failure();
+    if (region->empty())
+      return parser.emitError(loc) << "expected an epilogue with a gpt.yield, "
+                                      "got none";
+    return success();
+  }
+  Location loc = parser.getEncodedSourceLoc(parser.getCurrentLocation());
+  Block &block = region->emplaceBlock();
+  for (unsigned i = 0; i < accumulators + (rope ? 3 : 0) + residuals.size();
+       ++i)
+    block.addArgument(builder.getF32Type(), loc);
+  OpBuilder inside(builder.getContext());
+  inside.setInsertionPointToEnd(&block);
+  YieldOp::create(inside, loc, ValueRange(block.getArgument(0)));
+  return success();
+}
+
+ParseResult Reader::parseSection() {
+  if (parseWeight())
+    return failure();
+  Attribute rope = builder.getUnitAttr();
+  Attribute append = AppendAttr::get(builder.getContext(), Append::None);
+  bool rotates = keyword("rope");
+  if (rotates && parseWord<RopePairsAttr, RopePairs>(
+                     symbolizeRopePairs, "rope half or adjacent", rope))
+    return failure();
+  if (keyword("append") &&
+      parseWord<AppendAttr, Append>(symbolizeAppend, "append keys or values",
+                                    append))
+    return failure();
+  ropes.push_back(rope);
+  appends.push_back(append);
+  if (parseEpilogue(1, rotates))
+    return failure();
+  if (succeeded(parser.parseOptionalArrow()))
+    return parser.parseType(outputTypes.emplace_back());
+  return success();
+}
+
+ParseResult Reader::parseLanes() {
+  result.getOrAddProperties<FusedGemmOp::Properties>().lanes =
+      builder.getUnitAttr();
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren,
+                                     [&] { return parseWeight(); }))
+    return failure();
+  ropes.push_back(builder.getUnitAttr());
+  appends.push_back(AppendAttr::get(builder.getContext(), Append::None));
+  if (parseEpilogue(weights.size(), false) || parser.parseArrow())
+    return failure();
+  return parser.parseType(outputTypes.emplace_back());
+}
+
+ParseResult Reader::parseBody() {
+  if (keyword("lanes"))
+    return parseLanes();
+  if (keyword("section"))
+    return parseSection();
+  if (keyword("sections"))
+    return parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces,
+                                          [&] { return parseSection(); });
+  return parser.emitError(parser.getCurrentLocation())
+         << "expected section, sections or lanes";
+}
+
+ParseResult Reader::resolve() {
+  SMLoc loc = parser.getNameLoc();
+  auto &operands = result.operands;
+  auto rows = dyn_cast<RankedTensorType>(xType);
+  if (!rows || rows.getRank() != 2)
+    return parser.emitError(loc) << "expected x of rank 2, got " << xType;
+  Type ids = RankedTensorType::get({rows.getDimSize(0)}, builder.getI32Type());
+  if (!residuals.empty() && outputTypes.empty())
+    return parser.emitError(loc)
+           << "expected an output beside the residuals, got none";
+  if (parser.resolveOperand(x, xType, operands) ||
+      parser.resolveOperands(weights, weightTypes, loc, operands) ||
+      parser.resolveOperands(biases, biasTypes, loc, operands))
+    return failure();
+  for (Unresolved residual : residuals)
+    if (parser.resolveOperand(residual, outputTypes.front(), operands))
+      return failure();
+  if ((hasRope && parser.resolveOperand(ropeTable, ropeTableType, operands)) ||
+      (hasIds && (parser.resolveOperand(positions, ids, operands) ||
+                  parser.resolveOperand(sequences, ids, operands))) ||
+      (hasCache && parser.resolveOperand(cache, cacheType, operands)))
+    return failure();
+
+  auto size = [](auto &list) { return static_cast<int32_t>(list.size()); };
+  auto &properties = result.getOrAddProperties<FusedGemmOp::Properties>();
+  properties.operandSegmentSizes = {
+      1,       size(weights), size(biases), size(residuals),
+      hasRope, hasIds,        hasIds,       hasCache};
+  properties.resultSegmentSizes = {size(outputTypes), hasCache};
+  properties.in_out = builder.getDenseBoolArrayAttr(inOut);
+  properties.has_bias = builder.getDenseBoolArrayAttr(hasBias);
+  properties.ropes = builder.getArrayAttr(ropes);
+  properties.appends = builder.getArrayAttr(appends);
+  result.addTypes(outputTypes);
+  if (hasCache)
+    result.addTypes(cacheType);
+  return success();
+}
+
+ParseResult FusedGemmOp::parse(OpAsmParser &parser, OperationState &result) {
+  Reader reader(parser, result);
+  if (reader.parseHeader() || reader.parseBody() ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  return reader.resolve();
+}
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+static void printWeight(OpAsmPrinter &printer, FusedGemmOp op, unsigned i) {
+  printer << op.getWeights()[i] << " : " << op.getWeights()[i].getType();
+  if (Value bias = op.biasOf(i))
+    printer << " bias " << bias;
+  if (op.getInOut()[i])
+    printer << " in_out";
+}
+
+static void printEpilogue(OpAsmPrinter &printer, Region &region, bool mayOmit) {
+  Block &block = region.front();
+  auto yield = dyn_cast<YieldOp>(block.front());
+  if (mayOmit && yield && yield.getNumOperands() == 1 &&
+      yield.getOperand(0) == block.getArgument(0))
+    return;
+  printer << " epilogue (";
+  llvm::interleaveComma(block.getArguments(), printer.getStream(),
+                        [&](BlockArgument argument) {
+                          printer.printRegionArgument(argument, {},
+                                                      /*omitType=*/true);
+                        });
+  printer << ") ";
+  printer.printRegion(region, /*printEntryBlockArgs=*/false);
+}
+
+static void printSection(OpAsmPrinter &printer, FusedGemmOp op, unsigned i) {
+  printWeight(printer, op, i);
+  if (std::optional<RopePairs> pairs = op.ropeOf(i))
+    printer << " rope " << stringifyRopePairs(*pairs);
+  if (op.appendOf(i) != Append::None)
+    printer << " append " << stringifyAppend(op.appendOf(i));
+  printEpilogue(printer, op.getEpilogues()[i], /*mayOmit=*/true);
+  if (Value output = op.outputOf(i))
+    printer << " -> " << output.getType();
+}
+
+void FusedGemmOp::print(OpAsmPrinter &printer) {
+  printer << " " << getX() << " : " << getX().getType();
+  if (getPositions())
+    printer << " at " << getPositions() << ", " << getSequences();
+  if (getRopeTable())
+    printer << " rope " << getRopeTable() << " : " << getRopeTable().getType();
+  if (getCache())
+    printer << " cache " << getCache() << " : " << getCache().getType()
+            << " layer " << static_cast<int64_t>(*getLayer());
+  if (!getResiduals().empty())
+    printer << " residual " << getResiduals();
+  if (getLanes()) {
+    printer << " lanes (";
+    for (unsigned i = 0; i < getWeights().size(); ++i) {
+      if (i != 0)
+        printer << ", ";
+      printWeight(printer, *this, i);
+    }
+    printer << ")";
+    printEpilogue(printer, getEpilogues().front(), /*mayOmit=*/false);
+    printer << " -> " << getOutputs().front().getType();
+  } else if (numSections() == 1) {
+    printer << " section ";
+    printSection(printer, *this, 0);
+  } else {
+    printer << " sections {";
+    printer.increaseIndent();
+    for (unsigned i = 0; i < getWeights().size(); ++i) {
+      if (i != 0)
+        printer << ",";
+      printer.printNewline();
+      printSection(printer, *this, i);
+    }
+    printer.decreaseIndent();
+    printer.printNewline();
+    printer << "}";
+  }
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(),
+      {"operandSegmentSizes", "resultSegmentSizes", getLanesAttrName(),
+       getInOutAttrName(), getHasBiasAttrName(), getRopesAttrName(),
+       getAppendsAttrName(), getLayerAttrName()});
+}
+
+void FusedGemmOp::getAsmBlockArgumentNames(Region &region,
+                                           OpAsmSetValueNameFn setName) {
+  if (region.empty())
+    return;
+  unsigned section = region.getRegionNumber();
+  SmallVector<StringRef> names;
+  if (getLanes())
+    names.append(getWeights().size(), "acc");
+  else
+    names.push_back("acc");
+  if (!getLanes() && ropeOf(section))
+    names.append({"partner", "cos", "sin"});
+  names.resize(std::max<size_t>(names.size(), region.getNumArguments()), "r");
+  for (auto [argument, name] : llvm::zip(region.getArguments(), names))
+    setName(argument, name);
+}

@@ -1,0 +1,127 @@
+//===- Norms.cpp - norms and dropout: syntax and verifiers ----------------===//
+//
+// Their numbers are printed so that they read back to the same bits.
+//
+//===----------------------------------------------------------------------===//
+#include "Verify.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace gptc::gpt;
+
+static ParseResult parseNumber(OpAsmParser &parser, OperationState &result,
+                               StringRef keyword, StringAttr name) {
+  double value;
+  if (parser.parseKeyword(keyword) || parser.parseFloat(value))
+    return failure();
+  result.addAttribute(name, parser.getBuilder().getF64FloatAttr(value));
+  return success();
+}
+
+static void printNumber(OpAsmPrinter &printer, StringRef keyword,
+                        double value) {
+  printer << " " << keyword << " ";
+  printExactly(printer.getStream(), value);
+}
+
+/// x `,` gamma (`,` beta)? `eps` number attr-dict `:` types; the result has
+/// x's type unless `->` says another.
+static ParseResult parseNorm(OpAsmParser &parser, OperationState &result,
+                             StringAttr epsName) {
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  SmallVector<Type> types;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseOperandList(operands) ||
+      parseNumber(parser, result, "eps", epsName) ||
+      parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonTypeList(types) ||
+      parser.resolveOperands(operands, types, loc, result.operands))
+    return failure();
+  result.addTypes(types.front());
+  return success();
+}
+
+static void printNorm(OpAsmPrinter &printer, Operation *op, double eps) {
+  printer << " " << op->getOperands();
+  printNumber(printer, "eps", eps);
+  printer.printOptionalAttrDict(op->getAttrs(), {"eps"});
+  printer << " : " << op->getOperandTypes();
+}
+
+ParseResult LayerNormOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseNorm(parser, result, getEpsAttrName(result.name));
+}
+void LayerNormOp::print(OpAsmPrinter &printer) {
+  printNorm(printer, *this, getEps().convertToDouble());
+}
+
+ParseResult RmsNormOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseNorm(parser, result, getEpsAttrName(result.name));
+}
+void RmsNormOp::print(OpAsmPrinter &printer) {
+  printNorm(printer, *this, getEps().convertToDouble());
+}
+
+ParseResult DropoutOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand x;
+  Type type;
+  if (parser.parseOperand(x) ||
+      parseNumber(parser, result, "p", getPAttrName(result.name)) ||
+      parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonType(type) ||
+      parser.resolveOperand(x, type, result.operands))
+    return failure();
+  result.addTypes(type);
+  return success();
+}
+void DropoutOp::print(OpAsmPrinter &printer) {
+  printer << " " << getX();
+  printNumber(printer, "p", getP().convertToDouble());
+  printer.printOptionalAttrDict((*this)->getAttrs(), {"p"});
+  printer << " : " << getX().getType();
+}
+
+static LogicalResult verifyNorm(Operation *op, StringRef prefix,
+                                RankedTensorType x, RankedTensorType gamma,
+                                RankedTensorType beta, Type result,
+                                double eps) {
+  if (failed(expectRankAtLeast(op, (prefix + "-C1").str(), "x", x, 1)))
+    return failure();
+  if (x.isDynamicDim(x.getRank() - 1) || x.getShape().back() == 0)
+    return op->emitOpError()
+           << "[" << prefix
+           << "-C1] expected a static last dimension of at least 1, got " << x;
+  if (failed(expectShape(op, (prefix + "-C2").str(), "gamma", gamma,
+                         {x.getShape().back()})) ||
+      (beta && failed(expectShape(op, (prefix + "-C2").str(), "beta", beta,
+                                  {x.getShape().back()}))))
+    return failure();
+  if (result != x)
+    return op->emitOpError()
+           << "[" << prefix << "-C3] expected a result of x's type " << x
+           << ", got " << result;
+  return expectEps(op, (prefix + "-C4").str(), eps);
+}
+
+LogicalResult LayerNormOp::verify() {
+  return verifyNorm(*this, "layer_norm", getX().getType(), getGamma().getType(),
+                    getBeta() ? getBeta().getType() : RankedTensorType(),
+                    getResult().getType(), getEps().convertToDouble());
+}
+
+LogicalResult RmsNormOp::verify() {
+  return verifyNorm(*this, "rms_norm", getX().getType(), getGamma().getType(),
+                    {}, getResult().getType(), getEps().convertToDouble());
+}
+
+LogicalResult DropoutOp::verify() {
+  double p = getP().convertToDouble();
+  if (p >= 0.0 && p < 1.0)
+    return success();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printExactly(os, p);
+  return emitOpError() << "[dropout-C1] expected p of at least 0 and below 1, "
+                          "got "
+                       << text;
+}

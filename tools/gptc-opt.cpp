@@ -1,0 +1,67 @@
+//===- gptc-opt.cpp - run single passes on MLIR text ----------------------===//
+//
+// mlir-opt with the gpt dialect and gptc's passes: what the lit tests and a
+// person looking at one pass use. Refuses input whose brackets are nested
+// deeper than MLIR's recursive parser can bear.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Dialect/Gpt/Gpt.h"
+#include "gptc/Dialect/Gpt/ParseGuard.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+// Each room that has passes offers one function here:
+//   gptc::registerSteppingPasses(), gptc::registerFusionPasses(),
+//   gptc::registerKernelPasses()
+static void registerPasses() {
+  registerCanonicalizerPass();
+  registerCSEPass();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  DialectRegistry registry;
+  registry.insert<arith::ArithDialect, func::FuncDialect, gptc::gpt::GptDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+                  ml_program::MLProgramDialect, scf::SCFDialect,
+                  tensor::TensorDialect, vector::VectorDialect>();
+  registerPasses();
+
+  auto [inputName, outputName] = registerAndParseCLIOptions(
+      argc, argv, "gptc optimizer driver\n", registry);
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects())
+    return asMainReturnCode(
+        MlirOptMain(llvm::outs(), nullptr, registry, config));
+  std::string error;
+  auto input = openInputFile(inputName, &error);
+  if (!input) {
+    llvm::errs() << "error: " << error << "\n";
+    return 1;
+  }
+  if (!gptc::bracketDepthOk(input->getBuffer(), gptc::defaultBracketLimit,
+                            error)) {
+    llvm::errs() << inputName << ":" << error << "\n";
+    return 1;
+  }
+  auto output = openOutputFile(outputName, &error);
+  if (!output) {
+    llvm::errs() << "error: " << error << "\n";
+    return 1;
+  }
+  if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
+    return 1;
+  output->keep();
+  return 0;
+}
