@@ -1,0 +1,197 @@
+//===- GemmEpilogue.cpp - from accumulators to results --------------------===//
+//
+// Reads the accumulator tile row by row in vectors of columns, runs the
+// section's region on them and stores the result or appends it to the KV cache.
+// Where vectors would cross a head or a rotary half, columns go one at a time.
+//
+//===----------------------------------------------------------------------===//
+#include "GemmPlan.h"
+#include "Kernels.h"
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::cpu;
+
+namespace {
+
+struct Epilogue {
+  Emitter &e;
+  KernelContext &c;
+  const GemmPlan &plan;
+  const GemmSection &s;
+  Value tile, panel0;
+  Value table, cacheView, positions, sequences, out;
+  Values biases, residuals;
+  int64_t lanes; // 0: scalars
+
+  Type type() { return lanes ? Type(e.vec(lanes, e.f32())) : e.f32(); }
+  bool tails() { return lanes && s.n % lanes != 0; }
+
+  Value tileAt(unsigned lane, Value row, Value column) {
+    return e.elem(tile, e.add(e.add(e.mul(row, plan.tilePitch()), column), lane * plan.lanePitch()));
+  }
+  Value maybeMasked(Value p, Value mask) {
+    return mask ? e.loadMasked(cast<VectorType>(type()), p, mask) : e.load(type(), p);
+  }
+  void addBias(Value rows, Value columns);
+  void row(Value row, Value globalRow, Value columns);
+  void column(Value row, Value globalRow, Value column, const KVPlace &place);
+  Value partner(Value row, Value column, Value inHead, Value acc);
+  Value region(ValueRange args);
+  void append(Value v, Value column, const KVPlace &place);
+};
+
+} // namespace
+
+/// Vectors of columns must not cross heads, nor rotary halves.
+static int64_t columnLanes(const GemmPlan &p, const GemmSection &s, const TargetDesc &t) {
+  bool heads = s.rope || s.append != gpt::Append::None;
+  int64_t run = s.rope == gpt::RopePairs::Half ? p.headDim / 2 : p.headDim;
+  return heads && run % t.lanes ? 0 : t.lanes;
+}
+
+/// A rotary partner needs its own bias, so the tile gets them first.
+void Epilogue::addBias(Value rows, Value columns) {
+  if (!s.rope || !biases[0])
+    return;
+  e.loop(e.cst(0), rows, 1, [&](Value r) {
+    e.loop(e.cst(0), columns, e.target.lanes, [&](Value col) {
+      Value p = tileAt(0, r, col), global = e.add(e.mul(panel0, plan.nr), col);
+      Type vt = e.vec(e.f32());
+      e.store(e.fadd(e.load(vt, p), e.load(vt, e.elem(biases[0], global))), p);
+    });
+  });
+}
+
+Value Epilogue::partner(Value row, Value column, Value inHead, Value acc) {
+  const int64_t half = plan.headDim / 2;
+  if (*s.rope == gpt::RopePairs::Half) {
+    Value offset = e.select(e.lt(inHead, e.cst(half)), e.cst(half), e.cst(-half));
+    return e.load(type(), tileAt(0, row, e.add(column, offset)));
+  }
+  if (!lanes) {
+    Value odd = e.rem(inHead, 2);
+    return e.load(type(), tileAt(0, row, e.sub(e.add(column, 1), e.mul(odd, 2))));
+  }
+  SmallVector<int64_t> swap;
+  for (int64_t i = 0; i < lanes; ++i)
+    swap.push_back(i ^ 1);
+  return e.shuffle(acc, acc, swap);
+}
+
+Value Epilogue::region(ValueRange args) {
+  if (!s.epilogue)
+    return args[0];
+  Block &block = s.epilogue->front();
+  IRMapping map;
+  map.map(block.getArguments(), args);
+  for (Operation &op : block.without_terminator()) {
+    Values in;
+    for (Value v : op.getOperands())
+      in.push_back(map.lookup(v));
+    Value r = emitElementwise(e, &op, in);
+    if (!r)
+      return {};
+    map.map(op.getResult(0), isa<arith::ConstantOp>(op) ? e.splat(r, lanes) : r);
+  }
+  return map.lookup(block.getTerminator()->getOperand(0));
+}
+
+void Epilogue::append(Value v, Value column, const KVPlace &place) {
+  const int64_t d = plan.cacheType.getHeadDim(), page = plan.cacheType.getPage();
+  Value head = e.div(column, d), inHead = e.rem(column, d);
+  Value block = e.at(place.block, e.mul(head, gptc_kv_block_bytes(d, page)));
+  if (s.append == gpt::Append::Values) {
+    Value at = e.add(e.mul(place.slot, gptc_kv_value_pitch(d)), inHead);
+    e.store(v, e.elem(e.at(block, d * page * 4), at));
+    return;
+  }
+  Value first = e.elem(block, e.add(e.mul(inHead, page), place.slot));
+  for (int64_t i = 0; i < std::max<int64_t>(lanes, 1); ++i)
+    e.store(e.lane(v, i), e.at(first, i * page * 4));
+}
+
+void Epilogue::column(Value row, Value globalRow, Value column, const KVPlace &place) {
+  Value global = e.add(e.mul(panel0, plan.nr), column);
+  Value mask = tails() ? e.firstLanes(e.sub(e.cst(s.n), global), lanes) : Value();
+  Values args;
+  for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
+    Value acc = e.load(type(), tileAt(lane, row, column));
+    if (biases[lane] && !s.rope)
+      acc = e.fadd(acc, e.load(type(), e.elem(biases[lane], global)));
+    args.push_back(acc);
+  }
+  if (s.rope) {
+    Value inHead = e.rem(global, plan.headDim);
+    args.push_back(partner(row, column, inHead, args[0]));
+    Value at = e.add(e.mul(globalRow, 2 * plan.headDim), inHead);
+    args.push_back(e.load(type(), e.elem(table, at)));
+    args.push_back(e.load(type(), e.elem(table, e.add(at, plan.headDim))));
+  }
+  Value flat = e.add(e.mul(globalRow, s.n), global);
+  for (Value r : residuals)
+    args.push_back(maybeMasked(e.elem(r, flat), mask));
+  Value y = region(args);
+  if (!y)
+    return;
+  if (s.append != gpt::Append::None)
+    return append(y, global, place);
+  Value p = e.elem(out, flat);
+  if (mask)
+    e.storeMasked(y, p, mask);
+  else
+    e.store(y, p);
+}
+
+void Epilogue::row(Value row, Value globalRow, Value columns) {
+  KVPlace place;
+  if (s.append != gpt::Append::None) {
+    auto index = [&](Value ids) {
+      return Value(arith::ExtSIOp::create(e.b, e.loc, e.i64(), e.load(e.i32(), e.elem(ids, globalRow))));
+    };
+    place = kvPlace(e, cacheView, plan.cacheType, index(sequences), index(positions));
+  }
+  e.loop(e.cst(0), columns, std::max<int64_t>(lanes, 1), [&](Value col) { column(row, globalRow, col, place); });
+}
+
+void gptc::cpu::emitEpilogue(Emitter &outer, KernelContext &kc, const GemmPlan &plan, unsigned section, Value row0, Value rows,
+                             Value panel0, Value panels, Value tile) {
+  std::string fn = fmt::format("{}_epilogue{}", kc.kernel.getSymName().str(), section);
+  outer.call(fn, {kc.args, kc.dims, row0, rows, panel0, panels, tile}, [&](Emitter &e, ValueRange v) {
+    KernelContext c = kc;
+    c.args = v[0];
+    c.dims = v[1];
+    const GemmSection &s = plan.sections[section];
+    Epilogue ep{e, c, plan, s, v[6], v[4], {}, {}, {}, {}, {}, {}, {}, columnLanes(plan, s, e.target)};
+    for (int b : s.biases)
+      ep.biases.push_back(b >= 0 ? c.arg(e, b) : Value());
+    for (unsigned r : plan.residuals)
+      ep.residuals.push_back(c.arg(e, r));
+    if (s.rope)
+      ep.table = c.arg(e, plan.ropeTable);
+    if (s.append != gpt::Append::None) {
+      ep.cacheView = c.arg(e, plan.cache);
+      ep.positions = c.arg(e, plan.positions);
+      ep.sequences = c.arg(e, plan.sequences);
+    } else {
+      ep.out = c.result(e, s.result);
+    }
+    Value columns = e.min(e.mul(v[5], plan.nr), e.sub(e.cst(s.n), e.mul(v[4], plan.nr)));
+    ep.addBias(v[3], columns);
+    e.loop(e.cst(0), v[3], 1, [&](Value r) { ep.row(r, e.add(v[2], r), columns); });
+  });
+}
+
+Value gptc::cpu::kvBlock(Emitter &e, Value view, gpt::KVCacheType type, Value sequence, Value index) {
+  Value pool = e.load(e.ptr(), view);
+  Value pages = e.load(e.ptr(), e.at(view, offsetof(gptc_kv_view, pages)));
+  Value maxPages = e.load(e.i64(), e.at(view, offsetof(gptc_kv_view, max_pages)));
+  Value number = e.load(e.i32(), e.elem(pages, e.add(e.mul(sequence, maxPages), index)));
+  number = arith::ExtSIOp::create(e.b, e.loc, e.i64(), number);
+  int64_t stride = type.getLayers() * type.getHeads() * gptc_kv_block_bytes(type.getHeadDim(), type.getPage());
+  return e.at(pool, e.mul(number, stride));
+}
+
+KVPlace gptc::cpu::kvPlace(Emitter &e, Value view, gpt::KVCacheType type, Value sequence, Value position) {
+  return {kvBlock(e, view, type, sequence, e.div(position, type.getPage())), e.rem(position, type.getPage())};
+}

@@ -1,0 +1,57 @@
+//===- GemmPlan.h - a GEMM kernel's parts and tile sizes -------*- C++ -*-===//
+//
+// One description of gpt.linear and gpt.fused_gemm for the generator.
+// Dimensions: M rows (tokens), K input features, N output features; MR x NR
+// register tile; MC rows of A packed at a time.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "Emitter.h"
+
+namespace gptc::cpu {
+
+struct GemmSection {
+  llvm::SmallVector<unsigned> weights; ///< kernel argument of each lane's weight
+  llvm::SmallVector<int> biases;       ///< kernel argument, or -1
+  llvm::SmallVector<gpt::Storage> storage;
+  int64_t n = 0;
+  std::optional<gpt::RopePairs> rope;
+  gpt::Append append = gpt::Append::None;
+  int result = -1;                     ///< kernel result, or -1 if it appends
+  mlir::Region *epilogue = nullptr;    ///< null: the accumulator itself
+};
+
+struct GemmPlan {
+  llvm::SmallVector<GemmSection> sections;
+  llvm::SmallVector<unsigned> residuals; ///< kernel arguments
+  unsigned x = 0;
+  int ropeTable = -1, positions = -1, sequences = -1, cache = -1;
+  gpt::KVCacheType cacheType;
+  int64_t k = 0;
+  int64_t headDim = 0; ///< of roped and appended sections, else 0
+
+  // Tile sizes.
+  int64_t mr = 0, nr = 0;
+  int64_t mc = 0;    ///< rows of A packed at a time: they and a panel stay in L2
+  int64_t unit = 1;  ///< panels that hold whole heads, so that a rotary partner is in the same tile
+  int64_t group = 4; ///< panels of a tile when rows are few
+  int64_t maxLanes() const;
+
+  // Scratch: packed A, unpacked weights, the accumulator tile; byte offsets.
+  int64_t unpackedOffset() const { return mc * k * 4; }
+  int64_t tileOffset() const { return unpackedOffset() + (needsUnpack ? maxLanes() * unit * nr * k * 4 : 0); }
+  int64_t tilePitch() const { return group * nr; }               ///< elements between rows
+  int64_t lanePitch() const { return mr * tilePitch(); }         ///< elements between lanes
+  int64_t scratchBytes() const { return tileOffset() + maxLanes() * lanePitch() * 4; }
+  bool needsUnpack = false;
+};
+
+/// The plan of a linear or fused_gemm op; storage by weight operand index among the kernel's arguments.
+GemmPlan planGemm(mlir::Operation *op, const TargetDesc &t, llvm::function_ref<gpt::Storage(unsigned)> storage);
+
+/// Runs the epilogue of a section over `rows` rows from row0 and `panels` panels from panel0, whose accumulators lie at
+/// `tile` (plan.tilePitch, plan.lanePitch).
+void emitEpilogue(Emitter &e, KernelContext &c, const GemmPlan &plan, unsigned section, Value row0, Value rows, Value panel0,
+                  Value panels, Value tile);
+
+} // namespace gptc::cpu
