@@ -1,0 +1,41 @@
+//===- Families.h - One function per model family ---------------*- C++ -*-===//
+//
+// Each reads its hyperparameters, claims its weights, and builds @forward
+// without module attributes. `info` is filled on success.
+//
+//===----------------------------------------------------------------------===//
+#ifndef GPTC_IMPORT_FAMILIES_H
+#define GPTC_IMPORT_FAMILIES_H
+
+#include "ModelInfo.h"
+#include "Weights.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace gptc::importer {
+
+using Graph = checkpoint::Expected<mlir::OwningOpRef<mlir::ModuleOp>>;
+
+/// Gpt2.cpp: config.json with model_type gpt2.
+Graph importGpt2(mlir::MLIRContext &context,
+                 const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                 ModelInfo &info);
+/// Llama.cpp: config.json with model_type llama.
+Graph importLlama(mlir::MLIRContext &context,
+                  const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                  ModelInfo &info);
+/// LlamaGguf.cpp: general.architecture llama.
+Graph importLlamaGguf(mlir::MLIRContext &context,
+                      const checkpoint::Checkpoint &checkpoint,
+                      Weights &weights, ModelInfo &info);
+
+/// bos_token_id and eos_token_id (an id, a list or null) of config.json.
+checkpoint::Expected<void>
+readSpecialTokens(const checkpoint::json::Reader &config, ModelInfo &info);
+/// Refuses a `quantization_config`, by its quant_method.
+checkpoint::Expected<void>
+refuseQuantization(const checkpoint::json::Reader &config);
+
+} // namespace gptc::importer
+
+#endif // GPTC_IMPORT_FAMILIES_H

@@ -1,0 +1,79 @@
+//===- ModelInfo.cpp - What every family knows of a model -----------------===//
+
+#include "ModelInfo.h"
+#include "Families.h"
+
+using namespace gptc;
+using namespace gptc::importer;
+using namespace gptc::checkpoint;
+
+std::optional<Activation> importer::activationNamed(std::string_view name) {
+  // gelu_fast writes the same tanh approximation with other constants folded.
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
+    return Activation::GeluTanh;
+  if (name == "gelu" || name == "gelu_python")
+    return Activation::GeluErf;
+  if (name == "quick_gelu")
+    return Activation::GeluQuick;
+  if (name == "silu" || name == "swish")
+    return Activation::Silu;
+  return std::nullopt;
+}
+
+std::string_view importer::activationNames() {
+  return "gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, gelu_python, "
+         "quick_gelu, silu, swish";
+}
+
+/// The ids of a key that holds an id, a list of ids or null.
+static Expected<std::vector<int64_t>> readIds(const json::Reader &config,
+                                              std::string_view key) {
+  std::vector<int64_t> ids;
+  const json::Value *value = config.value().find(key);
+  if (!value || value->isNull())
+    return ids;
+  json::Array single;
+  const json::Array *list = value->asArray();
+  if (!list) {
+    single.push_back(*value);
+    list = &single;
+  }
+  for (const json::Value &entry : *list) {
+    const int64_t *id = entry.asInt();
+    if (!id)
+      return config.error(key, "expected a token id or a list of them, got " +
+                                   entry.describe());
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+Expected<void> importer::readSpecialTokens(const json::Reader &config,
+                                           ModelInfo &info) {
+  auto bos = readIds(config, "bos_token_id");
+  if (!bos)
+    return bos.error();
+  auto eos = readIds(config, "eos_token_id");
+  if (!eos)
+    return eos.error();
+  if (!bos->empty())
+    info.bos = bos->front();
+  if (!eos->empty()) {
+    info.eos = eos->front();
+    info.extraEnds.assign(eos->begin() + 1, eos->end());
+  }
+  return {};
+}
+
+Expected<void> importer::refuseQuantization(const json::Reader &config) {
+  const json::Value *value = config.value().find("quantization_config");
+  if (!value || value->isNull())
+    return {};
+  const json::Value *method = value->find("quant_method");
+  const std::string *name = method ? method->asString() : nullptr;
+  return config.error(
+      "quantization_config",
+      fmt::format("quantisation {} is not supported: expected weights stored "
+                  "as f32, f16 or bf16",
+                  quote(name ? *name : "of unknown method")));
+}

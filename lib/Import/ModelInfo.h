@@ -1,0 +1,33 @@
+//===- ModelInfo.h - What every family knows of a model ---------*- C++ -*-===//
+#ifndef GPTC_IMPORT_MODELINFO_H
+#define GPTC_IMPORT_MODELINFO_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gptc::importer {
+
+struct ModelInfo {
+  std::string architecture;
+  int64_t layers = 0;
+  /// Longest sequence in tokens, and rows of the token embedding.
+  int64_t context = 0, vocab = 0;
+  /// Token ids; nothing where the checkpoint names none.
+  std::optional<int64_t> bos, eos;
+  std::vector<int64_t> extraEnds;
+};
+
+/// The elementwise function of a feed-forward block.
+enum class Activation { GeluTanh, GeluErf, GeluQuick, Silu };
+
+/// By the name that config.json gives it.
+std::optional<Activation> activationNamed(std::string_view name);
+/// The names that activationNamed knows.
+std::string_view activationNames();
+
+} // namespace gptc::importer
+
+#endif // GPTC_IMPORT_MODELINFO_H

@@ -1,0 +1,210 @@
+//===- TokenizerSource.cpp - The tokenizer that lies in a checkpoint ------===//
+
+#include "gptc/Import/TokenizerSource.h"
+#include "gptc/Runtime/Text/TokenizerImport.h"
+#include <filesystem>
+#include <fmt/format.h>
+
+using namespace gptc;
+using checkpoint::Checkpoint;
+using checkpoint::Error;
+using checkpoint::Expected;
+using checkpoint::Kind;
+using checkpoint::MappedFile;
+namespace fs = std::filesystem;
+
+namespace {
+using Result = Expected<std::optional<text::TokenizerData>>;
+constexpr uint64_t largestFile = uint64_t(256) << 20;
+} // namespace
+
+static fs::path folderOf(const Checkpoint &checkpoint) {
+  fs::path path = checkpoint.path();
+  if (checkpoint.kind() == Kind::HfFolder)
+    return path;
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+static bool isFile(const fs::path &path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+/// The pair of GPT-2's files that lies in the folder; empty names if none.
+static std::pair<const char *, const char *> gpt2Files(const fs::path &folder) {
+  static constexpr std::pair<const char *, const char *> pairs[] = {
+      {"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}};
+  for (auto [vocab, merges] : pairs)
+    if (isFile(folder / vocab) && isFile(folder / merges))
+      return {vocab, merges};
+  return {"", ""};
+}
+
+std::string gptc::tokenizerFile(const Checkpoint &checkpoint) {
+  if (checkpoint.kind() == Kind::Gguf)
+    return checkpoint.metadata().has("tokenizer.ggml.model")
+               ? fs::path(checkpoint.path()).filename().string()
+               : "";
+  fs::path folder = folderOf(checkpoint);
+  if (isFile(folder / "tokenizer.json"))
+    return "tokenizer.json";
+  return gpt2Files(folder).first;
+}
+
+static Expected<MappedFile> openSmall(const fs::path &path) {
+  auto file = MappedFile::open(path.string());
+  if (file && file->size() > largestFile)
+    return Error{fmt::format("{}: expected at most {} bytes, got {}",
+                             path.string(), largestFile, file->size())};
+  return file;
+}
+
+static Result finish(std::optional<text::TokenizerData> data,
+                     const std::string &where, const std::string &error) {
+  if (!data)
+    return Error{where + ": " + error};
+  return data;
+}
+
+static Result fromFolder(const fs::path &folder, std::string &why) {
+  std::string error;
+  fs::path json = folder / "tokenizer.json";
+  if (isFile(json)) {
+    auto file = openSmall(json);
+    if (!file)
+      return file.error();
+    fs::path configPath = folder / "tokenizer_config.json";
+    std::optional<MappedFile> config;
+    if (isFile(configPath)) {
+      auto opened = openSmall(configPath);
+      if (!opened)
+        return opened.error();
+      config.emplace(std::move(*opened));
+    }
+    return finish(text::tokenizerFromHuggingFace(
+                      file->text(), config ? config->text() : "", error),
+                  json.string(), error);
+  }
+  auto [vocabName, mergesName] = gpt2Files(folder);
+  if (*vocabName) {
+    auto vocab = openSmall(folder / vocabName);
+    if (!vocab)
+      return vocab.error();
+    auto merges = openSmall(folder / mergesName);
+    if (!merges)
+      return merges.error();
+    return finish(
+        text::tokenizerFromGpt2Files(vocab->text(), merges->text(), error),
+        (folder / vocabName).string(), error);
+  }
+  why = fmt::format("neither tokenizer.json nor vocab.json with merges.txt in "
+                    "'{}'",
+                    folder.string());
+  return std::optional<text::TokenizerData>();
+}
+
+namespace {
+/// Reads the tokenizer.* keys, keeping the first error.
+class GgufReader {
+public:
+  explicit GgufReader(const checkpoint::gguf::Metadata &metadata)
+      : metadata(metadata) {}
+
+  std::optional<Error> first;
+
+  std::string_view text(std::string_view key) {
+    const auto *value = metadata.find(key);
+    if (!value)
+      return {};
+    if (const auto *view = std::get_if<std::string_view>(&value->data))
+      return *view;
+    refuse(key, "expected a string, got " + value->describe());
+    return {};
+  }
+  int64_t id(std::string_view key) {
+    auto value = metadata.integerOr(key, -1);
+    if (value)
+      return *value;
+    keep(value.error());
+    return -1;
+  }
+  bool flag(std::string_view key) {
+    auto value = metadata.booleanOr(key, false);
+    if (value)
+      return *value;
+    keep(value.error());
+    return false;
+  }
+  std::vector<std::string_view> strings(std::string_view key) {
+    if (!metadata.has(key))
+      return {};
+    auto value = metadata.strings(key);
+    if (value)
+      return (*value)->strings;
+    keep(value.error());
+    return {};
+  }
+  std::vector<int32_t> types(std::string_view key) {
+    if (!metadata.has(key))
+      return {};
+    auto value = metadata.array(key);
+    if (!value) {
+      keep(value.error());
+      return {};
+    }
+    if (!(*value)->isInteger()) {
+      refuse(key, "expected an array of integers");
+      return {};
+    }
+    std::vector<int32_t> result;
+    result.reserve((*value)->count);
+    for (uint64_t i = 0; i < (*value)->count; ++i)
+      result.push_back(static_cast<int32_t>((*value)->integerAt(i)));
+    return result;
+  }
+
+private:
+  void keep(Error error) {
+    if (!first)
+      first = std::move(error);
+  }
+  void refuse(std::string_view key, const std::string &rule) {
+    keep(metadata.error(key, rule));
+  }
+
+  const checkpoint::gguf::Metadata &metadata;
+};
+} // namespace
+
+static Result fromGguf(const Checkpoint &checkpoint, std::string &why) {
+  if (!checkpoint.metadata().has("tokenizer.ggml.model")) {
+    why = "no key 'tokenizer.ggml.model' in '" + checkpoint.path() + "'";
+    return std::optional<text::TokenizerData>();
+  }
+  GgufReader reader(checkpoint.metadata());
+  text::GgufTokenizer gguf;
+  gguf.model = reader.text("tokenizer.ggml.model");
+  gguf.pre = reader.text("tokenizer.ggml.pre");
+  gguf.tokens = reader.strings("tokenizer.ggml.tokens");
+  gguf.tokenTypes = reader.types("tokenizer.ggml.token_type");
+  gguf.merges = reader.strings("tokenizer.ggml.merges");
+  gguf.bos = reader.id("tokenizer.ggml.bos_token_id");
+  gguf.eos = reader.id("tokenizer.ggml.eos_token_id");
+  gguf.pad = reader.id("tokenizer.ggml.padding_token_id");
+  for (const char *key :
+       {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+    if (int64_t id = reader.id(key); id >= 0)
+      gguf.extraEnds.push_back(id);
+  gguf.addBos = reader.flag("tokenizer.ggml.add_bos_token");
+  gguf.chatTemplate = reader.text("tokenizer.chat_template");
+  if (reader.first)
+    return *reader.first;
+  std::string error;
+  return finish(text::tokenizerFromGguf(gguf, error), checkpoint.path(), error);
+}
+
+Result gptc::loadTokenizer(const Checkpoint &checkpoint, std::string &why) {
+  if (checkpoint.kind() == Kind::Gguf)
+    return fromGguf(checkpoint, why);
+  return fromFolder(folderOf(checkpoint), why);
+}

@@ -1,0 +1,54 @@
+//===- Weights.h - The stored tensors that a model claims -------*- C++ -*-===//
+//
+// A family claims every weight that its graph needs, with the shape that the
+// hyperparameters imply, before it builds an op. Keeps the first error: a
+// missing tensor, another shape, or a storage that holds no weights.
+//
+//===----------------------------------------------------------------------===//
+#ifndef GPTC_IMPORT_WEIGHTS_H
+#define GPTC_IMPORT_WEIGHTS_H
+
+#include "gptc/Checkpoint/Checkpoint.h"
+#include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace gptc::importer {
+
+using Weight = const checkpoint::TensorInfo *;
+
+class Weights {
+public:
+  explicit Weights(const checkpoint::Checkpoint &checkpoint)
+      : checkpoint(checkpoint) {}
+
+  /// The tensor, which must have this shape; null after an error.
+  Weight claim(const std::string &name, const std::vector<int64_t> &shape);
+  /// Null, without an error, when the checkpoint has no such tensor.
+  Weight claimIfStored(const std::string &name,
+                       const std::vector<int64_t> &shape);
+  bool stored(const std::string &name) const {
+    return checkpoint.find(name) != nullptr;
+  }
+
+  bool failed() const { return first.has_value(); }
+  const checkpoint::Error &error() const { return *first; }
+  void refuse(checkpoint::Error error);
+
+  /// In the order of the claims, without repetition.
+  const std::vector<Weight> &claimed() const { return list; }
+  /// Names never claimed, in the order of the files.
+  std::vector<std::string> unclaimed() const;
+
+private:
+  const checkpoint::Checkpoint &checkpoint;
+  std::vector<Weight> list;
+  std::unordered_set<Weight> members;
+  std::optional<checkpoint::Error> first;
+};
+
+} // namespace gptc::importer
+
+#endif // GPTC_IMPORT_WEIGHTS_H
