@@ -36,11 +36,13 @@ constexpr Known moduleAttributes[] = {
     {"gpt.tokenizer", Kind::String},
     {"gpt.eos", Kind::TokenId},
     {"gpt.bos", Kind::TokenId},
+    {"gpt.extra_ends", Kind::TokenIds},
     {"gpt.chat_template", Kind::String},
 };
 constexpr Known globalAttributes[] = {{"gpt.stored", Kind::Stored}};
 constexpr Known kernelAttributes[] = {{"gpt.dims", Kind::Sizes}};
-constexpr Known argumentAttributes[] = {{"gpt.name", Kind::String},
+constexpr Known kernelAttributes[] = {{"gpt.dims", Kind::Dims}};
+constexpr Known argumentAttributes[] = {{"gpt.arg", Kind::String},
                                         {"gpt.storage", Kind::Storage}};
 constexpr Known resultAttributes[] = {{"gpt.result", Kind::String}};
 
@@ -62,6 +64,20 @@ LogicalResult checkValue(function_ref<InFlightDiagnostic()> emit,
     return emit() << "[attr-C2] expected '" << known.name
                   << "' to be an i64 of at least " << least << ", got "
                   << value;
+  }
+  case Kind::TokenIds: {
+    auto ids = dyn_cast<DenseI64ArrayAttr>(value);
+    if (ids && llvm::all_of(ids.asArrayRef(), [](int64_t id) { return id >= 0; }))
+      return success();
+    return emit() << "[attr-C2] expected '" << known.name
+                  << "' to be an array of i64 of at least 0, got " << value;
+  }
+  case Kind::Dims: {
+    auto all = dyn_cast<ArrayAttr>(value);
+    if (all && llvm::all_of(all, llvm::IsaPred<DenseI64ArrayAttr>))
+      return success();
+    return emit() << "[attr-C2] expected '" << known.name
+                  << "' to be an array of arrays of i64, got " << value;
   }
   case Kind::Stored:
     if (isa<StoredAttr>(value))
@@ -124,6 +140,8 @@ LogicalResult GptDialect::verifyOperationAttribute(Operation *op,
     return check(emit, "a module", moduleAttributes, attribute);
   if (isa<ml_program::GlobalOp>(op))
     return check(emit, "a global", globalAttributes, attribute);
+  if (isa<KernelOp>(op))
+    return check(emit, "a kernel", kernelAttributes, attribute);
   if (isa<KernelOp>(op))
     return check(emit, "a kernel", kernelAttributes, attribute);
   std::string place = ("'" + op->getName().getStringRef() + "'").str();

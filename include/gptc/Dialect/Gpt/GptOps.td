@@ -212,7 +212,7 @@ def Gpt_GeluOp : Gpt_PureOp<"gelu", [SameOperandsAndResultType]> {
   let description = [{ `%y = gpt.gelu tanh %x : tensor<?x256xf32>` }];
   let arguments = (ins Gpt_Elementwise:$x, Gpt_GeluKindAttr:$kind);
   let results = (outs Gpt_Elementwise:$result);
-  let assemblyFormat = "$kind $x attr-dict `:` type($x)";
+  let assemblyFormat = "`` $kind $x attr-dict `:` type($x)";
 }
 
 def Gpt_SiluOp : Gpt_PureOp<"silu", [SameOperandsAndResultType]> {

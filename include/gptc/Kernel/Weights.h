@@ -1,0 +1,51 @@
+//===- Weights.h - weights as operands of kernels ---------------*- C++ -*-===//
+//
+// A weight is a loaded ml_program.global, or a static slice of one (a section
+// of a packed projection). How it lies in memory follows from the operand that
+// it is used as: matrices that are multiplied and tables that are gathered from
+// lie in panels, everything else as plain f32 values (Format/WeightLayout.h).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "gptc/Dialect/Gpt/Gpt.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace gptc {
+
+/// The load that `value` is, or is a slice of; null for anything else.
+mlir::ml_program::GlobalLoadConstOp loadOf(mlir::Value value);
+
+/// The global of a load; null if there is none of that name.
+mlir::ml_program::GlobalOp globalOf(mlir::ml_program::GlobalLoadConstOp load);
+
+/// How an op takes an operand.
+enum class OperandUse {
+  Activation, // a tensor that the entry computes
+  Vector,     // a norm scale or a bias: a weight, f32 values with padding
+  Panel,      // a matrix or a table: a weight in panels
+};
+OperandUse useOf(mlir::OpOperand &operand);
+
+/// Whether a Panel operand is stored [in, out].
+bool isInOut(mlir::OpOperand &operand);
+
+/// The storage that `gpt.stored` of the global names; f32 without it.
+gpt::Storage storageOf(mlir::ml_program::GlobalOp global);
+
+/// The op operand that argument `index` of a kernel becomes.
+mlir::OpOperand &operandOfArgument(gpt::KernelOp kernel, unsigned index);
+
+/// Output features [n0, n0 + n) over k inputs of a global. For a vector, or a
+/// weight that an op takes like an activation, k is 1 and n counts elements.
+struct WeightView {
+  mlir::ml_program::GlobalOp global;
+  int64_t n0 = 0, n = 0, k = 1;
+  bool panel = false, inOut = false;
+  gpt::Storage packed = gpt::Storage::F32;
+};
+
+/// The weight that operand `index` of a call is. Fails, with a diagnostic at
+/// the call, on a slice that no layout can express.
+mlir::FailureOr<WeightView> weightOf(gpt::CallOp call, unsigned index);
+
+} // namespace gptc

@@ -1,0 +1,202 @@
+//===- DimClasses.cpp - what each op says about sizes ---------------------===//
+//
+// One rule per op, as docs/Semantics.md states its shapes. Ops without a rule
+// say nothing, which is always right and at worst makes more dimensions.
+//
+// Names: T tokens, C channels, H heads, D head size, M N K of a product.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Kernel/DimAnalysis.h"
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::gpt;
+
+static int64_t rankOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? type.getRank() : 0;
+}
+
+unsigned DimClasses::node(Value value, unsigned axis) {
+  auto [it, inserted] = firstNode.try_emplace(value, parent.size());
+  if (inserted)
+    if (auto type = dyn_cast<RankedTensorType>(value.getType()))
+      for (int64_t extent : type.getShape()) {
+        parent.push_back(parent.size());
+        size.push_back(ShapedType::isDynamic(extent) ? -1 : extent);
+      }
+  return it->second + axis;
+}
+
+unsigned DimClasses::root(unsigned node) {
+  while (parent[node] != node)
+    node = parent[node] = parent[parent[node]];
+  return node;
+}
+
+unsigned DimClasses::find(Value value, unsigned axis) {
+  return root(node(value, axis));
+}
+
+std::optional<int64_t> DimClasses::staticSize(Value value, unsigned axis) {
+  int64_t extent = size[find(value, axis)];
+  return extent < 0 ? std::nullopt : std::optional(extent);
+}
+
+void DimClasses::unite(Value a, unsigned axisA, Value b, unsigned axisB) {
+  unsigned rootA = find(a, axisA), rootB = find(b, axisB);
+  if (rootA == rootB)
+    return;
+  if (size[rootA] < 0)
+    size[rootA] = size[rootB];
+  parent[rootB] = rootA;
+}
+
+/// Equal shapes: every axis of every value (of equal rank) with the first's.
+void DimClasses::uniteAll(ValueRange values) {
+  Value first;
+  for (Value value : values) {
+    if (!isa<RankedTensorType>(value.getType()))
+      continue;
+    if (!first)
+      first = value;
+    if (rankOf(value) == rankOf(first))
+      for (int64_t axis = 0; axis < rankOf(first); ++axis)
+        unite(first, axis, value, axis);
+  }
+}
+
+namespace {
+/// a [.., H, M, K], b [.., H / groups, K, N] or [.., N, K].
+void matmulRule(DimClasses &dims, MatmulOp op) {
+  Value a = op.getA(), b = op.getB(), result = op.getResult();
+  int64_t rank = rankOf(a), m = rank - 2, k = rank - 1;
+  bool transposed = op.getTransposeB();
+  for (int64_t axis = 0; axis < m; ++axis) {
+    dims.unite(a, axis, result, axis);
+    if (axis + 1 < m || op.getGroups() == 1)
+      dims.unite(a, axis, b, axis);
+  }
+  dims.unite(a, m, result, m);
+  dims.unite(a, k, b, transposed ? k : m);
+  dims.unite(b, transposed ? m : k, result, k);
+}
+
+/// merged [.., T, H * D] and heads [.., H, T, D].
+void headsRule(DimClasses &dims, Value merged, Value heads) {
+  int64_t rank = rankOf(merged);
+  for (int64_t axis = 0; axis + 2 < rank; ++axis)
+    dims.unite(merged, axis, heads, axis);
+  dims.unite(merged, rank - 2, heads, rank - 1);
+}
+
+void attentionRule(DimClasses &dims, FlashAttentionOp op) {
+  Value q = op.getQ(), k = op.getK(), v = op.getV();
+  if (!k)
+    return;
+  int64_t rank = rankOf(q);
+  dims.unite(k, rank - 2, v, rank - 2);
+  for (int64_t axis = 0; axis + 3 < rank; ++axis) {
+    dims.unite(q, axis, k, axis);
+    dims.unite(q, axis, v, axis);
+  }
+}
+
+/// Sizes that `gpt.dims` gives one number are equal.
+void callRule(DimClasses &dims, CallOp op) {
+  auto kernel =
+      SymbolTable::lookupNearestSymbolFrom<KernelOp>(op, op.getKernelAttr());
+  if (!kernel)
+    return;
+  SmallVector<Value> values(op.getArgs());
+  llvm::append_range(values, op.getOuts());
+  llvm::SmallDenseMap<int64_t, std::pair<Value, unsigned>> seen;
+  for (auto [value, sizes] : llvm::zip(values, dimsOf(kernel)))
+    for (auto [axis, extent] : llvm::enumerate(sizes))
+      if (extent < 0) {
+        auto [it, first] = seen.try_emplace(extent, value, axis);
+        if (!first)
+          dims.unite(it->second.first, it->second.second, value, axis);
+      }
+}
+} // namespace
+
+void DimClasses::addRulesOf(Operation *op) {
+  // The rows of `value` are those of `other`.
+  auto rows = [&](Value value, Value other) {
+    if (value && other)
+      unite(value, 0, other, 0);
+  };
+  // Every axis but the last.
+  auto leading = [&](Value value, Value other) {
+    for (int64_t axis = 0; axis + 1 < rankOf(value); ++axis)
+      unite(value, axis, other, axis);
+  };
+  auto sequenceAxis = [&](Value heads, Value perToken) {
+    unite(heads, rankOf(heads) - 2, perToken, 0);
+  };
+  TypeSwitch<Operation *>(op)
+      .Case([&](EmbeddingOp op) { rows(op.getIds(), op.getResult()); })
+      .Case([&](SelectRowsOp op) { rows(op.getRows(), op.getResult()); })
+      .Case([&](LinearOp op) { leading(op.getX(), op.getResult()); })
+      .Case([&](MatmulOp op) { matmulRule(*this, op); })
+      .Case([&](SplitOp op) {
+        for (Value part : op.getParts())
+          leading(op.getX(), part);
+      })
+      .Case([&](SplitHeadsOp op) {
+        headsRule(*this, op.getX(), op.getResult());
+      })
+      .Case([&](MergeHeadsOp op) {
+        headsRule(*this, op.getResult(), op.getX());
+      })
+      .Case([&](LayerNormOp op) { uniteAll({op.getX(), op.getResult()}); })
+      .Case([&](RmsNormOp op) { uniteAll({op.getX(), op.getResult()}); })
+      .Case([&](RopeOp op) {
+        uniteAll({op.getX(), op.getResult()});
+        sequenceAxis(op.getX(), op.getPositions());
+      })
+      .Case([&](RotateOp op) {
+        uniteAll({op.getX(), op.getResult()});
+        sequenceAxis(op.getX(), op.getTable());
+      })
+      .Case([&](RopeTableOp op) { rows(op.getPositions(), op.getResult()); })
+      .Case([&](MaskOp op) {
+        uniteAll({op.getS(), op.getResult()});
+        int64_t skip = rankOf(op.getS()) - rankOf(op.getMask());
+        for (int64_t axis = 0; axis < rankOf(op.getMask()); ++axis)
+          unite(op.getS(), skip + axis, op.getMask(), axis);
+      })
+      .Case([&](KVAppendOp op) {
+        uniteAll({op.getKeys(), op.getValues()});
+        rows(op.getPositions(), op.getSequences());
+        sequenceAxis(op.getKeys(), op.getPositions());
+      })
+      .Case([&](KVReadOp op) { uniteAll({op.getKeys(), op.getValues()}); })
+      .Case([&](FusedGemmOp op) {
+        for (Value residual : op.getResiduals())
+          rows(op.getX(), residual);
+        for (Value output : op.getOutputs())
+          rows(op.getX(), output);
+        rows(op.getX(), op.getRopeTable());
+        rows(op.getX(), op.getPositions());
+        rows(op.getX(), op.getSequences());
+      })
+      .Case([&](FlashAttentionOp op) {
+        uniteAll({op.getQ(), op.getResult()});
+        rows(op.getPositions(), op.getSequences());
+        rows(op.getPositions() ? op.getQ() : Value(), op.getPositions());
+        attentionRule(*this, op);
+      })
+      .Case([&](CallOp op) { callRule(*this, op); })
+      .Default([&](Operation *op) {
+        // Elementwise ops: arith and math on tensors, and the gpt ops whose
+        // operands and result have one type.
+        if (op->hasTrait<OpTrait::Elementwise>() ||
+            op->hasTrait<OpTrait::SameOperandsAndResultType>()) {
+          SmallVector<Value> values(op->getOperands());
+          llvm::append_range(values, op->getResults());
+          uniteAll(values);
+        }
+      });
+}

@@ -1,0 +1,213 @@
+//===- OutlineKernels.cpp - compute ops become calls of kernels -----------===//
+//
+// Matches:  any gpt, arith or math op on tensors in an entry
+// Produces: gpt.call @name(operands) and one gpt.kernel per distinct op
+//
+// Two ops are one kernel if they print alike once their weights and the layer
+// of the KV cache are arguments: compile time does not grow with layers.
+//
+// Refuses, at the op: control flow, calls, other dialects, scalars, constants
+// that are no splats, and matrices or biases that are no globals (a kernel reads
+// them packed, which a function's argument is not).
+//
+//===----------------------------------------------------------------------===//
+#include "KernelNames.h"
+#include "gptc/Kernel/DimAnalysis.h"
+#include "gptc/Kernel/Passes.h"
+#include "gptc/Kernel/Weights.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace gptc {
+#define GEN_PASS_DEF_OUTLINEKERNELS
+#include "gptc/Kernel/Passes.h.inc"
+} // namespace gptc
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::gpt;
+
+namespace {
+/// What stays in the entry: loads, views of loads, constants (cloned into the
+/// kernels that use them), calls and the return.
+bool staysInEntry(Operation &op) {
+  if (isa<tensor::ExtractSliceOp>(op))
+    return loadOf(op.getResult(0)) != nullptr;
+  return isa<ml_program::GlobalLoadConstOp, arith::ConstantOp, CallOp,
+             func::ReturnOp>(op);
+}
+
+LogicalResult checkOp(Operation &op) {
+  if (!isa<GptDialect, arith::ArithDialect, math::MathDialect>(
+          op.getDialect()) ||
+      op.getNumResults() == 0)
+    return op.emitOpError("has no kernel: expected gpt ops, and arith or math "
+                          "ops on tensors, between loads and the return");
+  for (Type type : op.getResultTypes())
+    if (!isa<RankedTensorType, KVCacheType>(type))
+      return op.emitOpError("has no kernel: expected tensors, got ") << type;
+  for (OpOperand &operand : op.getOpOperands()) {
+    DenseElementsAttr constant;
+    if (matchPattern(operand.get(), m_Constant(&constant))) {
+      if (!constant.isSplat())
+        return op.emitOpError("expected constant operand ")
+               << operand.getOperandNumber()
+               << " to have one value; write other constants as "
+                  "ml_program.global";
+      continue;
+    }
+    if (useOf(operand) != OperandUse::Activation && !loadOf(operand.get()))
+      return op.emitOpError("expected operand ")
+             << operand.getOperandNumber()
+             << " to be a weight (a loaded ml_program.global, or a slice of "
+                "one): kernels read it packed; multiply activations with "
+                "gpt.matmul";
+  }
+  return success();
+}
+
+class Outliner {
+public:
+  Outliner(ModuleOp module, bool dequantize)
+      : module(module), symbols(module), dequantize(dequantize) {}
+
+  LogicalResult run(func::FuncOp entry);
+  unsigned numCalls = 0, numKernels = 0;
+
+private:
+  KernelOp kernelFor(Operation &op);
+  Storage storageIn(OpOperand &operand);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  bool dequantize;
+  llvm::StringMap<KernelOp> kernels; // by their text
+};
+
+/// The element format in which the kernel reads an operand.
+Storage Outliner::storageIn(OpOperand &operand) {
+  ml_program::GlobalLoadConstOp load = loadOf(operand.get());
+  if (!load || dequantize || useOf(operand) != OperandUse::Panel)
+    return Storage::F32;
+  ml_program::GlobalOp global = globalOf(load);
+  return global ? storageOf(global) : Storage::F32;
+}
+
+/// The kernel of `op`, made if there is none that prints alike.
+KernelOp Outliner::kernelFor(Operation &op) {
+  MLIRContext *context = op.getContext();
+  SmallVector<Type> inputs;
+  SmallVector<Location> locations;
+  SmallVector<Storage> storages;
+  SmallVector<DictionaryAttr> attributes;
+  SmallVector<Operation *> constants(op.getNumOperands());
+  for (OpOperand &operand : op.getOpOperands()) {
+    if (auto constant = operand.get().getDefiningOp<arith::ConstantOp>()) {
+      constants[operand.getOperandNumber()] = constant;
+      continue;
+    }
+    inputs.push_back(operand.get().getType());
+    locations.push_back(operand.get().getLoc());
+    NamedAttrList list;
+    if (loadOf(operand.get())) {
+      Storage storage = storageIn(operand);
+      storages.push_back(storage);
+      list.set("gpt.storage",
+               StringAttr::get(context, stringifyStorage(storage)));
+    }
+    attributes.push_back(list.getDictionary(context));
+  }
+
+  OpBuilder builder(context);
+  builder.setInsertionPointToEnd(module.getBody());
+  std::string name = kernelName(&op, storages);
+  OperationState state(op.getLoc(), KernelOp::getOperationName());
+  state.addAttribute(SymbolTable::getSymbolAttrName(),
+                     builder.getStringAttr(name));
+  state.addAttribute(KernelOp::getFunctionTypeAttrName(state.name),
+                     TypeAttr::get(builder.getFunctionType(
+                         inputs, op.getResultTypes())));
+  state.addRegion();
+  auto kernel = cast<KernelOp>(builder.create(state));
+  kernel.setAllArgAttrs(attributes);
+
+  Block *body =
+      builder.createBlock(&kernel.getBody(), {}, inputs, locations);
+  SmallVector<Value> operands;
+  unsigned argument = 0;
+  for (Operation *constant : constants)
+    operands.push_back(constant ? Value(builder.clone(*constant)->getResult(0))
+                                : Value(body->getArgument(argument++)));
+  Operation *clone = builder.clone(op);
+  clone->setOperands(operands);
+  if (clone->hasAttr("layer"))
+    clone->setAttr("layer", builder.getI64IntegerAttr(0));
+  ReturnOp::create(builder, op.getLoc(), clone->getResults());
+  kernel->setAttr("gpt.dims", kernelDims(kernel));
+
+  // The text without name and locations is the identity.
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernel.setSymName("kernel");
+  kernel->print(stream, OpPrintingFlags().printGenericOpForm().useLocalScope());
+  auto [it, fresh] = kernels.try_emplace(text, kernel);
+  if (!fresh) {
+    kernel.erase();
+    return it->second;
+  }
+  kernel.setSymName(name);
+  kernel->remove();
+  symbols.insert(kernel, module.getBody()->end()); // numbers a clashing name
+  ++numKernels;
+  return kernel;
+}
+
+LogicalResult Outliner::run(func::FuncOp entry) {
+  if (!entry.getBody().hasOneBlock())
+    return entry.emitOpError("expected one block: an entry has no control flow");
+  for (Operation &op :
+       llvm::make_early_inc_range(entry.getBody().front())) {
+    if (staysInEntry(op))
+      continue;
+    if (failed(checkOp(op)))
+      return failure();
+    KernelOp kernel = kernelFor(op);
+    SmallVector<Value> arguments;
+    for (Value operand : op.getOperands())
+      if (!operand.getDefiningOp<arith::ConstantOp>())
+        arguments.push_back(operand);
+    OpBuilder builder(&op);
+    OperationState state(op.getLoc(), CallOp::getOperationName());
+    state.addOperands(arguments);
+    state.addTypes(op.getResultTypes());
+    state.addAttribute(CallOp::getKernelAttrName(state.name),
+                       FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+    if (auto layer = op.getAttrOfType<IntegerAttr>("layer"))
+      state.addAttribute(CallOp::getLayerAttrName(state.name), layer);
+    Operation *call = builder.create(state);
+    op.replaceAllUsesWith(call->getResults());
+    op.erase();
+    ++numCalls;
+  }
+  for (Operation &op : llvm::make_early_inc_range(
+           llvm::reverse(entry.getBody().front())))
+    if (op.use_empty() &&
+        isa<ml_program::GlobalLoadConstOp, arith::ConstantOp,
+            tensor::ExtractSliceOp>(op))
+      op.erase();
+  return success();
+}
+
+struct OutlineKernels : gptc::impl::OutlineKernelsBase<OutlineKernels> {
+  using OutlineKernelsBase::OutlineKernelsBase;
+
+  void runOnOperation() override {
+    Outliner outliner(getOperation(), dequantize);
+    auto entries = llvm::to_vector(getOperation().getOps<func::FuncOp>());
+    for (func::FuncOp entry : entries)
+      if (!entry.isExternal() && failed(outliner.run(entry)))
+        return signalPassFailure();
+    numCalls += outliner.numCalls;
+    numKernels += outliner.numKernels;
+  }
+};
+} // namespace

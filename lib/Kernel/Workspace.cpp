@@ -1,0 +1,212 @@
+//===- Workspace.cpp - where an entry's values lie ------------------------===//
+//
+// Linear scan over the calls, in order. A buffer takes, among the free slots
+// that held buffers of the same dynamic dimensions, the one whose size is
+// nearest; slots of other dimensions are left alone, because which of the two
+// is larger is not known here.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Kernel/Workspace.h"
+#include "gptc/Kernel/Weights.h"
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::gpt;
+
+namespace {
+struct Slot {
+  Sizes dims; // dynamic dimensions, sorted
+  int64_t bytes;
+  int64_t freeAfter; // last call that uses it
+};
+
+class Planner {
+public:
+  explicit Planner(EntryPlan &plan) : plan(plan) {}
+  LogicalResult run();
+
+private:
+  LogicalResult findOutputs();
+  LogicalResult planCall(CallOp call);
+  LogicalResult addResult(PlannedCall &planned, OpResult result);
+  LogicalResult bindDims(PlannedCall &planned);
+  FailureOr<gptc_size> sizeOf(Value value);
+  void assignSlots();
+
+  EntryPlan &plan;
+  llvm::DenseMap<Value, gptc_arg> places;
+};
+
+LogicalResult Planner::findOutputs() {
+  auto exit =
+      cast<func::ReturnOp>(plan.entry.getBody().front().getTerminator());
+  for (OpOperand &operand : exit->getOpOperands()) {
+    Value value = operand.get();
+    if (isa<KVCacheType>(value.getType()))
+      continue;
+    if (!value.getDefiningOp<CallOp>())
+      return exit.emitOpError("expected result ")
+             << operand.getOperandNumber()
+             << " to be computed by a kernel, got "
+             << (isa<BlockArgument>(value) ? "an argument" : "a weight")
+             << " returned as it is";
+    gptc_arg place{GPTC_ARG_OUTPUT, int32_t(plan.outputs.size())};
+    if (!places.try_emplace(value, place).second)
+      return exit.emitOpError("expected every value to be returned once, got "
+                              "result ")
+             << operand.getOperandNumber() << " again";
+    plan.outputs.push_back(value);
+    plan.outputNumbers.push_back(operand.getOperandNumber());
+  }
+  return success();
+}
+
+FailureOr<gptc_size> Planner::sizeOf(Value value) {
+  gptc_size size{4, {-1, -1, -1, -1}, -1};
+  unsigned used = 0;
+  for (int64_t extent : plan.dims.sizes(value)) {
+    if (extent >= 0) {
+      if (llvm::MulOverflow(size.bytes, extent, size.bytes) ||
+          size.bytes > (int64_t(1) << 46))
+        return emitError(value.getLoc())
+               << "expected a value of at most 64 TiB, got " << value.getType();
+      continue;
+    }
+    if (used == 3)
+      return emitError(value.getLoc())
+             << "expected at most 3 dynamic dimensions, got "
+             << value.getType();
+    size.dims[used++] = int8_t(-1 - extent);
+  }
+  std::sort(size.dims, size.dims + used);
+  return size;
+}
+
+LogicalResult Planner::addResult(PlannedCall &planned, OpResult result) {
+  if (isa<KVCacheType>(result.getType()))
+    return success();
+  int64_t now = plan.calls.size();
+  auto [place, fresh] = places.try_emplace(
+      result, gptc_arg{GPTC_ARG_BUFFER, int32_t(plan.buffers.size())});
+  if (fresh) {
+    FailureOr<gptc_size> size = sizeOf(result);
+    if (failed(size))
+      return failure();
+    plan.buffers.push_back({result, *size, now, now});
+  }
+  planned.args.push_back(place->second);
+  return success();
+}
+
+/// Fills planned.dims from where each kernel dimension first appears.
+LogicalResult Planner::bindDims(PlannedCall &planned) {
+  SmallVector<Value> values(planned.op.getArgs());
+  llvm::append_range(values, planned.op.getOuts());
+  for (auto [value, local] : llvm::zip(values, dimsOf(planned.kernel))) {
+    Sizes sizes = plan.dims.sizes(value);
+    for (auto [axis, extent] : llvm::enumerate(local)) {
+      size_t number = extent < 0 ? -1 - extent : 0;
+      if (extent >= 0 || number < planned.dims.size())
+        continue;
+      if (number >= 8)
+        return planned.op.emitOpError("expected at most 8 dynamic dimensions");
+      planned.dims.push_back(int8_t(-1 - sizes[axis]));
+    }
+  }
+  return success();
+}
+
+LogicalResult Planner::planCall(CallOp call) {
+  PlannedCall planned{call, nullptr, {}, {}};
+  planned.kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(
+      call, call.getKernelAttr());
+  int64_t now = plan.calls.size();
+  for (auto [index, value] : llvm::enumerate(call.getArgs())) {
+    if (isa<KVCacheType>(value.getType())) {
+      planned.args.push_back(
+          {GPTC_ARG_CACHE, int32_t(call.getLayer().value_or(0))});
+    } else if (loadOf(value)) {
+      planned.args.push_back({GPTC_ARG_WEIGHT, int32_t(index)});
+    } else {
+      gptc_arg place = places.lookup(value);
+      planned.args.push_back(place);
+      if (place.kind == GPTC_ARG_BUFFER)
+        plan.buffers[place.index].lastCall = now;
+    }
+  }
+  for (OpResult result : call->getOpResults())
+    if (failed(addResult(planned, result)))
+      return failure();
+  if (failed(bindDims(planned)))
+    return failure();
+  plan.calls.push_back(std::move(planned));
+  return success();
+}
+
+void Planner::assignSlots() {
+  std::vector<Slot> slots;
+  for (Buffer &buffer : plan.buffers) {
+    Sizes dims;
+    for (int8_t dim : buffer.size.dims)
+      if (dim >= 0)
+        dims.push_back(dim);
+    Slot *best = nullptr;
+    auto waste = [&](const Slot &slot) {
+      return std::abs(slot.bytes - buffer.size.bytes);
+    };
+    for (Slot &slot : slots)
+      if (slot.freeAfter < buffer.firstCall && slot.dims == dims &&
+          (!best || waste(slot) < waste(*best)))
+        best = &slot;
+    if (!best)
+      best = &slots.emplace_back(Slot{dims, 0, 0});
+    best->bytes = std::max(best->bytes, buffer.size.bytes);
+    best->freeAfter = buffer.lastCall;
+    buffer.size.slot = int32_t(best - slots.data());
+  }
+  plan.slots = slots.size();
+}
+
+LogicalResult Planner::run() {
+  for (BlockArgument argument : plan.entry.getArguments()) {
+    if (isa<KVCacheType>(argument.getType()))
+      continue;
+    places[argument] = {GPTC_ARG_INPUT, int32_t(plan.inputs.size())};
+    plan.inputs.push_back(argument);
+  }
+  if (failed(findOutputs()))
+    return failure();
+  // A cache is written in place: its writers must follow one another.
+  Value cache;
+  for (BlockArgument argument : plan.entry.getArguments())
+    if (isa<KVCacheType>(argument.getType()))
+      cache = argument;
+  for (CallOp call : plan.entry.getOps<CallOp>()) {
+    for (Value value : call.getArgs())
+      if (isa<KVCacheType>(value.getType()) && value != cache)
+        return call.emitOpError("expected the newest value of the cache, which "
+                                "is written in place");
+    for (Value value : call.getOuts())
+      if (isa<KVCacheType>(value.getType()))
+        cache = value;
+    if (failed(planCall(call)))
+      return failure();
+  }
+  assignSlots();
+  return success();
+}
+} // namespace
+
+FailureOr<EntryPlan> gptc::planEntry(func::FuncOp entry) {
+  EntryPlan plan{entry, {}, {}, 0, {}, {}, {}, {}};
+  FailureOr<DimAnalysis> dims = DimAnalysis::compute(entry);
+  if (failed(dims))
+    return failure();
+  if (dims->count() > INT8_MAX)
+    return entry.emitOpError("expected at most 127 dynamic dimensions, got ")
+           << dims->count();
+  plan.dims = std::move(*dims);
+  if (failed(Planner(plan).run()))
+    return failure();
+  return plan;
+}
