@@ -20,5 +20,15 @@ void gptc::gpt::printExactly(llvm::raw_ostream &os, double value) {
     size_t exponent = text.find('e');
     text.insert(exponent == std::string::npos ? text.size() : exponent, ".0");
   }
+  // 1.0e-05 and 1.0e+05 as people write them, 1.0e-5 and 1.0e5.
+  if (size_t exponent = text.find('e'); exponent != std::string::npos) {
+    size_t digit = exponent + 1;
+    if (text[digit] == '+')
+      text.erase(digit, 1);
+    else
+      ++digit;
+    while (digit + 1 < text.size() && text[digit] == '0')
+      text.erase(digit, 1);
+  }
   os << text;
 }

@@ -21,7 +21,15 @@ void GptDialect::initialize() {
 }
 
 namespace {
-enum class Kind { String, PositiveInteger, TokenId, Stored, Storage, Sizes };
+enum class Kind {
+  String,
+  PositiveInteger,
+  TokenId,
+  TokenIds,
+  Stored,
+  Storage,
+  Sizes
+};
 
 struct Known {
   StringRef name;
@@ -41,7 +49,6 @@ constexpr Known moduleAttributes[] = {
 };
 constexpr Known globalAttributes[] = {{"gpt.stored", Kind::Stored}};
 constexpr Known kernelAttributes[] = {{"gpt.dims", Kind::Sizes}};
-constexpr Known kernelAttributes[] = {{"gpt.dims", Kind::Dims}};
 constexpr Known argumentAttributes[] = {{"gpt.arg", Kind::String},
                                         {"gpt.storage", Kind::Storage}};
 constexpr Known resultAttributes[] = {{"gpt.result", Kind::String}};
@@ -67,17 +74,11 @@ LogicalResult checkValue(function_ref<InFlightDiagnostic()> emit,
   }
   case Kind::TokenIds: {
     auto ids = dyn_cast<DenseI64ArrayAttr>(value);
-    if (ids && llvm::all_of(ids.asArrayRef(), [](int64_t id) { return id >= 0; }))
+    if (ids &&
+        llvm::all_of(ids.asArrayRef(), [](int64_t id) { return id >= 0; }))
       return success();
     return emit() << "[attr-C2] expected '" << known.name
                   << "' to be an array of i64 of at least 0, got " << value;
-  }
-  case Kind::Dims: {
-    auto all = dyn_cast<ArrayAttr>(value);
-    if (all && llvm::all_of(all, llvm::IsaPred<DenseI64ArrayAttr>))
-      return success();
-    return emit() << "[attr-C2] expected '" << known.name
-                  << "' to be an array of arrays of i64, got " << value;
   }
   case Kind::Stored:
     if (isa<StoredAttr>(value))
@@ -140,8 +141,6 @@ LogicalResult GptDialect::verifyOperationAttribute(Operation *op,
     return check(emit, "a module", moduleAttributes, attribute);
   if (isa<ml_program::GlobalOp>(op))
     return check(emit, "a global", globalAttributes, attribute);
-  if (isa<KernelOp>(op))
-    return check(emit, "a kernel", kernelAttributes, attribute);
   if (isa<KernelOp>(op))
     return check(emit, "a kernel", kernelAttributes, attribute);
   std::string place = ("'" + op->getName().getStringRef() + "'").str();

@@ -1,0 +1,47 @@
+# Configuration of the lit tests. Tools are found through PATH, so a RUN line
+# names them plainly: gptc-opt, gptc, gptc-import, gptc-run, FileCheck, not.
+# Other words: %golden (the golden data), %python (python3 with no packages
+# promised). Paths are quoted here where they hold a space; a RUN line does not
+# quote them again.
+import os
+import shlex
+
+import lit.formats
+import lit.TestRunner
+
+config.name = "gptc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Golden", "Unit", "Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = config.gptc_test_exec_root
+
+config.environment["PATH"] = os.pathsep.join(
+    [config.gptc_bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")]
+)
+config.substitutions.append(
+    ("%golden", os.path.join(config.test_source_root, "Golden"))
+)
+config.substitutions.append(("%python", config.python))
+
+
+# lit pastes %s, %t and the like unquoted into the command line.
+def quoted(plain):
+    def substitutions(*arguments, **keywords):
+        return [
+            (key, shlex.quote(value) if " " in value and key != "%%" else value)
+            for key, value in plain(*arguments, **keywords)
+        ]
+
+    return substitutions
+
+
+if any(" " in path for path in (config.test_source_root, config.test_exec_root)):
+    lit.TestRunner.getDefaultSubstitutions = quoted(
+        lit.TestRunner.getDefaultSubstitutions
+    )
+
+# Tests that need an optional tool say REQUIRES: <tool>.
+for tool in ("gptc", "gptc-import", "gptc-run", "gptc-check", "gptc-bench"):
+    if os.path.exists(os.path.join(config.gptc_bin_dir, tool)):
+        config.available_features.add(tool)
