@@ -44,6 +44,22 @@ struct Free {
   void operator()(pcre2_match_context *p) const { pcre2_match_context_free(p); }
 };
 template <typename T> using Owned = std::unique_ptr<T, Free>;
+
+/// What one matching of a pattern needs besides the pattern.
+struct MatchState {
+  Owned<pcre2_match_data> data{pcre2_match_data_create(1, nullptr)};
+  Owned<pcre2_match_context> context{pcre2_match_context_create(nullptr)};
+
+  /// False when out of memory.
+  bool prepare() {
+    if (!data || !context)
+      return false;
+    // The work is linear in the text; the limits meant for hostile patterns
+    // would only refuse long runs of spaces.
+    pcre2_set_match_limit(context.get(), UINT32_MAX);
+    return true;
+  }
+};
 } // namespace
 
 static std::string pcre2Message(int code) {
@@ -73,26 +89,19 @@ struct PreTokenizer::Pattern {
   }
 
   /// Calls `match` with offset and length of each match, one after another
-  /// over all of `text`, which is valid UTF-8.
+  /// over all of `text`, which is valid UTF-8. Nothing but the state is
+  /// changed, and a state serves one call at a time.
   template <typename Callback>
-  bool forEach(std::string_view text, Callback match,
+  bool forEach(std::string_view text, const MatchState &state, Callback match,
                std::string &error) const {
-    Owned<pcre2_match_data> data(
-        pcre2_match_data_create_from_pattern(code.get(), nullptr));
-    Owned<pcre2_match_context> context(pcre2_match_context_create(nullptr));
-    if (!data || !context) {
-      error = "pre-tokenizer: out of memory";
-      return false;
-    }
-    // The work is linear in the text; the limits meant for hostile patterns
-    // would only refuse long runs of spaces.
-    pcre2_set_match_limit(context.get(), UINT32_MAX);
     size_t at = 0;
     while (at < text.size()) {
-      int status = pcre2_match(
-          code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-          at, PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED, data.get(), context.get());
-      size_t end = status > 0 ? pcre2_get_ovector_pointer(data.get())[1] : 0;
+      int status =
+          pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
+                      text.size(), at, PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED,
+                      state.data.get(), state.context.get());
+      size_t end =
+          status > 0 ? pcre2_get_ovector_pointer(state.data.get())[1] : 0;
       if (end <= at) {
         error = fmt::format("pre-tokenizer at byte {}: {}", at,
                             pcre2Message(status));
@@ -147,13 +156,18 @@ bool PreTokenizer::cut(std::string_view bytes,
                        std::string &error) const {
   std::string replaced = withInvalidBytesReplaced(bytes);
   std::string_view text = replaced.empty() ? bytes : replaced;
+  MatchState stretchState, pieceState;
+  if (!stretchState.prepare() || !pieceState.prepare()) {
+    error = "pre-tokenizer: out of memory";
+    return false;
+  }
   auto cutStretch = [&](size_t start, size_t length) {
     return pieces->forEach(
-        text.substr(start, length),
+        text.substr(start, length), pieceState,
         [&](size_t at, size_t n) { return piece(bytes.substr(start + at, n)); },
         error);
   };
-  return stretches ? stretches->forEach(text, cutStretch, error)
+  return stretches ? stretches->forEach(text, stretchState, cutStretch, error)
                    : cutStretch(0, text.size());
 }
 

@@ -1,7 +1,7 @@
 //===- Sampler.cpp - Choosing the next token from logits ------------------===//
 #include "gptc/Runtime/Text/Sampler.h"
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -20,6 +20,17 @@ uint64_t SplitMix64::next() {
 
 double SplitMix64::uniform() { return double(next() >> 11) * 0x1p-53; }
 
+/// 1/0!, 1/1!, ... 1/13!
+static constexpr auto reciprocalFactorials = [] {
+  std::array<double, 14> table{};
+  double factorial = 1;
+  for (size_t i = 0; i < table.size(); ++i) {
+    factorial *= i == 0 ? 1 : double(i);
+    table[i] = 1 / factorial;
+  }
+  return table;
+}();
+
 /// exp(x) for x <= 0 from additions and multiplications alone: the C library's
 /// differs between machines in the last bit. x = n ln 2 + r, |r| <= ln 2 / 2,
 /// Taylor series for exp(r) to r^13 / 13! (error below 1e-16).
@@ -29,9 +40,9 @@ static double expOfNegative(double x) {
   double n = std::floor(x * 1.4426950408889634 + 0.5);
   // ln 2 in two parts, so that n * high is exact.
   double r = x - n * 0x1.62e42feep-1 - n * 0x1.a39ef35793c76p-33;
-  double sum = 1;
-  for (int i = 13; i >= 1; --i)
-    sum = 1 + sum * r / i;
+  double sum = 0;
+  for (size_t i = reciprocalFactorials.size(); i-- > 0;)
+    sum = sum * r + reciprocalFactorials[i];
   return std::ldexp(sum, int(n));
 }
 
@@ -99,12 +110,7 @@ std::optional<int32_t> Sampler::sample(std::span<const float> logits,
     float logit = logits[id];
     if (!(logit > -INFINITY))
       continue;
-    // With an infinite logit only infinite ones count.
-    double weight =
-        logit == largest
-            ? 1
-            : expOfNegative((double(logit) - largest) / options.temperature);
-    candidates.push_back({logit, int32_t(id), weight});
+    candidates.push_back({logit, int32_t(id), 0});
   }
 
   auto after = [](const Candidate &a, const Candidate &b) {
@@ -121,6 +127,12 @@ std::optional<int32_t> Sampler::sample(std::span<const float> logits,
     candidates.resize(count);
     std::sort(candidates.begin(), candidates.end(), before);
   }
+  // With an infinite logit only infinite ones count.
+  for (Candidate &candidate : candidates)
+    candidate.weight = candidate.logit == largest
+                           ? 1
+                           : expOfNegative((double(candidate.logit) - largest) /
+                                           options.temperature);
   if (options.topP >= 1)
     return draw(candidates);
 
