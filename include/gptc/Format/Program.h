@@ -57,7 +57,8 @@ typedef struct gptc_call_desc {
   int8_t pad[7];
 } gptc_call_desc;
 
-/* A named tensor of an entry. shape[i] < 0: dynamic dimension -1 - shape[i]. */
+/* A named tensor of an entry. shape[i] < 0: dynamic dimension -1 - shape[i]. i32 inputs of rank < 8: shape[7], if not 0, bounds
+ * their values, which run checks to lie in [0, shape[7]) (rows of the table that they index, say). */
 typedef struct gptc_value_desc {
   const char *name;
   int32_t dtype; /* gptc_dtype: f32 or i32 */

@@ -77,6 +77,7 @@ typedef struct gptc_open_params {
   const gptc_tensor *weights;
   size_t weight_count;
   const gptc_host *host; /* or null; copied */
+  int32_t verify;        /* not 0: also read the whole weights file and check its checksum */
 } gptc_open_params;
 
 /* Limits of a session; 0 means the default in brackets. Memory is allocated when it is opened, none later. */

@@ -1,0 +1,101 @@
+//===- Execute.cpp - Runs the calls of an entry ---------------------------===//
+//
+// A straight line of kernels. Each is cut over all threads and ends before the
+// next begins. Nothing is allocated and nothing can fail here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Core.h"
+#include <time.h>
+
+namespace gptc::core {
+
+namespace {
+struct Job {
+  gptc_kernel_fn fn;
+  void *const *args;
+  const int64_t *dims;
+  char *scratch;
+  uint64_t scratchStride;
+  int64_t threads;
+};
+} // namespace
+
+static void runPart(void *data, int32_t part) {
+  const Job &job = *static_cast<const Job *>(data);
+  job.fn(job.args, job.dims, job.scratch + part * job.scratchStride, part,
+         job.threads);
+}
+
+static double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) +
+         static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+static void *resolve(const Session &session, const Frame &frame,
+                     const gptc_arg &arg) {
+  switch (arg.kind) {
+  case GPTC_ARG_INPUT:
+    return frame.inputs[arg.index];
+  case GPTC_ARG_OUTPUT:
+    return frame.outputs[arg.index];
+  case GPTC_ARG_BUFFER:
+    return static_cast<char *>(frame.workspace->memory.pointer) +
+           frame.workspace->slots[frame.entry->buffers[arg.index].slot];
+  case GPTC_ARG_WEIGHT:
+    return const_cast<char *>(session.model->image) +
+           gptc_the_program.weights[arg.index].offset;
+  default:
+    return session.views + arg.index;
+  }
+}
+
+static void runCall(Session &session, Job &job) {
+  const gptc_host &host = session.model->host;
+  if (session.pool) {
+    runParts(session.pool, runPart, &job);
+  } else if (host.parallel && job.threads > 1) {
+    host.parallel(host.user, static_cast<int32_t>(job.threads), runPart, &job);
+  } else {
+    for (int32_t i = 0; i < job.threads; ++i)
+      runPart(&job, i);
+  }
+}
+
+void execute(Session &session, const Frame &frame) {
+  const gptc_entry_desc &entry = *frame.entry;
+  for (int32_t i = 0; i < entry.call_count; ++i) {
+    const gptc_call_desc &call = entry.calls[i];
+    int64_t dims[8];
+    bool noRows = false;
+    for (int32_t d = 0; d < call.dim_count; ++d) {
+      dims[d] = frame.dims[call.dims[d]];
+      noRows |= call.dims[d] == entry.dim_rows && dims[d] == 0;
+    }
+    // What is computed from wanted rows alone is not computed without any.
+    if (noRows)
+      continue;
+    for (int32_t a = 0; a < call.arg_count; ++a)
+      session.args[a] = resolve(session, frame, call.args[a]);
+    Job job = {call.fn,
+               session.args,
+               dims,
+               static_cast<char *>(session.scratch.pointer),
+               session.scratchStride,
+               session.limits.threads};
+    if (!session.observer) {
+      runCall(session, job);
+      continue;
+    }
+    double begin = now();
+    runCall(session, job);
+    gptc_event event = {call.name,      entry.name,     i,
+                        session.args,   call.arg_count, dims,
+                        call.dim_count, now() - begin};
+    session.observer(session.observerUser, &event);
+  }
+}
+
+} // namespace gptc::core

@@ -1,0 +1,251 @@
+//===- Run.cpp - Entries with named tensors -------------------------------===//
+//
+// Inputs and outputs are matched by name. Sizes of dynamic dimensions follow
+// from the inputs. Tensors are copied to and from memory of the session: a
+// host's arrays may be unaligned and may end at the end of a page, kernels read
+// whole vectors. This memory grows with the sizes; nothing else allocates.
+//
+// Refuses names, formats and shapes that do not fit, dimensions of 0, integers
+// outside the range that the entry declares, and outputs without room.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Core.h"
+#include <string.h>
+
+namespace gptc::core {
+
+namespace {
+
+/// A dynamic dimension that no input has given a size yet.
+constexpr int64_t unbound = -1;
+
+/// One call of run, and the sizes that its inputs give.
+struct Run {
+  const gptc_entry_desc &entry;
+  int64_t dims[maxDims];
+
+  gptc_status bindInput(const gptc_value_desc &desc, const gptc_tensor *tensor);
+  gptc_status shapeOutput(const gptc_value_desc &desc, gptc_tensor &tensor);
+};
+
+int64_t sizeOf(const gptc_value_desc &desc, int32_t i, const int64_t *dims) {
+  return desc.shape[i] < 0 ? dims[-1 - desc.shape[i]] : desc.shape[i];
+}
+
+/// Both formats of values have elements of four bytes.
+uint64_t bytesOf(const gptc_value_desc &desc, const int64_t *dims) {
+  uint64_t bytes = 4;
+  for (int32_t i = 0; i < desc.rank; ++i)
+    bytes = saturatingMul(bytes, sizeOf(desc, i, dims));
+  return bytes;
+}
+
+gptc_tensor *find(gptc_tensor *tensors, size_t count, const char *name) {
+  for (size_t i = 0; i < count; ++i)
+    if (tensors[i].name && !strcmp(tensors[i].name, name))
+      return &tensors[i];
+  return nullptr;
+}
+
+gptc_status checkNames(const gptc_entry_desc &entry, const char *what,
+                       const gptc_value_desc *known, int32_t knownCount,
+                       const gptc_tensor *tensors, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    bool found = false;
+    for (int32_t k = 0; k < knownCount && tensors[i].name; ++k)
+      found |= !strcmp(tensors[i].name, known[k].name);
+    if (!found)
+      return fail(GPTC_INVALID_ARGUMENT,
+                  "run: entry '%.100s' has no %s '%.100s'; it has %d, the "
+                  "first is '%.100s'",
+                  entry.name, what, tensors[i].name ? tensors[i].name : "",
+                  knownCount, knownCount ? known[0].name : "");
+    for (size_t j = 0; j < i; ++j)
+      if (!strcmp(tensors[i].name, tensors[j].name))
+        return fail(GPTC_INVALID_ARGUMENT, "run: %s '%.200s' is given twice",
+                    what, tensors[i].name);
+  }
+  return GPTC_OK;
+}
+
+gptc_status Run::bindInput(const gptc_value_desc &desc,
+                           const gptc_tensor *tensor) {
+  if (!tensor || !tensor->data)
+    return fail(GPTC_INVALID_ARGUMENT, "run: input '%.200s' is missing",
+                desc.name);
+  if (tensor->dtype != desc.dtype)
+    return fail(GPTC_INVALID_ARGUMENT,
+                "run: input '%.200s': expected %s, got %s", desc.name,
+                dtypeName(desc.dtype), dtypeName(tensor->dtype));
+  bool fits = tensor->rank == desc.rank;
+  for (int32_t i = 0; fits && i < desc.rank; ++i) {
+    int64_t got = tensor->shape[i];
+    int64_t &want = desc.shape[i] < 0 ? dims[-1 - desc.shape[i]] : got;
+    if (desc.shape[i] >= 0)
+      fits = got == desc.shape[i];
+    else if (want == unbound)
+      want = got;
+    else
+      fits = got == want;
+    fits = fits && got > 0;
+  }
+  if (!fits) {
+    int64_t expected[8];
+    for (int32_t i = 0; i < desc.rank; ++i)
+      expected[i] = sizeOf(desc, i, dims);
+    char got[100], want[100];
+    printShape(tensor->rank, tensor->shape, got, sizeof(got));
+    printShape(desc.rank, expected, want, sizeof(want));
+    return fail(GPTC_INVALID_ARGUMENT,
+                "run: input '%.200s': expected shape %s (-1: any size of 1 or "
+                "more), got %s",
+                desc.name, want, got);
+  }
+  uint64_t size = bytesOf(desc, dims);
+  if (tensor->capacity_bytes && tensor->capacity_bytes < size)
+    return fail(GPTC_INVALID_ARGUMENT,
+                "run: input '%.200s': expected %llu bytes of data, got %llu",
+                desc.name, static_cast<unsigned long long>(size),
+                static_cast<unsigned long long>(tensor->capacity_bytes));
+  if (desc.dtype != GPTC_I32 || desc.rank >= 8 || !desc.shape[7])
+    return GPTC_OK;
+  const char *data = static_cast<const char *>(tensor->data);
+  for (uint64_t i = 0; i < size / 4; ++i) {
+    int32_t value;
+    memcpy(&value, data + i * 4, 4);
+    if (value < 0 || value >= desc.shape[7])
+      return fail(GPTC_OUT_OF_RANGE,
+                  "run: input '%.200s': element %llu: expected 0 or more and "
+                  "below %lld, got %d",
+                  desc.name, static_cast<unsigned long long>(i),
+                  static_cast<long long>(desc.shape[7]), value);
+  }
+  return GPTC_OK;
+}
+
+gptc_status Run::shapeOutput(const gptc_value_desc &desc, gptc_tensor &tensor) {
+  tensor.dtype = static_cast<gptc_dtype>(desc.dtype);
+  tensor.rank = desc.rank;
+  for (int32_t i = 0; i < desc.rank; ++i)
+    tensor.shape[i] = sizeOf(desc, i, dims);
+  uint64_t size = bytesOf(desc, dims);
+  if (tensor.data && tensor.capacity_bytes < size)
+    return fail(GPTC_INVALID_ARGUMENT,
+                "run: output '%.200s': expected room for %llu bytes, got %llu",
+                desc.name, static_cast<unsigned long long>(size),
+                static_cast<unsigned long long>(tensor.capacity_bytes));
+  return GPTC_OK;
+}
+
+gptc_status findEntry(const char *name, const gptc_entry_desc *&entry) {
+  const gptc_program &program = gptc_the_program;
+  for (int32_t i = 0; i < program.entry_count; ++i) {
+    if (strcmp(program.entries[i].name, name))
+      continue;
+    entry = &program.entries[i];
+    if (entry->kind != GPTC_ENTRY_PLAIN)
+      return fail(GPTC_INVALID_ARGUMENT,
+                  "run: entry '%.200s' works on the session's sequences; call "
+                  "step",
+                  name);
+    return GPTC_OK;
+  }
+  return fail(GPTC_INVALID_ARGUMENT,
+              "run: package %.100s has no entry '%.100s'; it has %d, the first "
+              "is '%.100s'",
+              program.info->name, name, program.entry_count,
+              program.entry_count ? program.entries[0].name : "");
+}
+
+} // namespace
+
+/// Checks every tensor; sets run.dims and the shapes of outputs.
+static gptc_status checkTensors(Run &run, const gptc_tensor *inputs,
+                                size_t inputCount, gptc_tensor *outputs,
+                                size_t outputCount) {
+  const gptc_entry_desc &entry = run.entry;
+  gptc_status status = checkNames(entry, "input", entry.inputs,
+                                  entry.input_count, inputs, inputCount);
+  if (status == GPTC_OK)
+    status = checkNames(entry, "output", entry.outputs, entry.output_count,
+                        outputs, outputCount);
+  for (int32_t i = 0; i < entry.input_count && status == GPTC_OK; ++i)
+    status =
+        run.bindInput(entry.inputs[i], find(const_cast<gptc_tensor *>(inputs),
+                                            inputCount, entry.inputs[i].name));
+  for (int32_t d = 0; d < entry.dim_count && status == GPTC_OK; ++d)
+    if (run.dims[d] == unbound)
+      status = fail(GPTC_INVALID_ARGUMENT,
+                    "run: entry '%.200s': no input gives its dynamic dimension "
+                    "%d a size",
+                    entry.name, d);
+  for (int32_t i = 0; i < entry.output_count && status == GPTC_OK; ++i)
+    if (gptc_tensor *out = find(outputs, outputCount, entry.outputs[i].name))
+      status = run.shapeOutput(entry.outputs[i], *out);
+  return status;
+}
+
+gptc_status runEntry(Session &session, const char *name,
+                     const gptc_tensor *inputs, size_t inputCount,
+                     gptc_tensor *outputs, size_t outputCount) {
+  const gptc_entry_desc *found;
+  gptc_status status = findEntry(name, found);
+  if (status != GPTC_OK)
+    return status;
+  const gptc_entry_desc &entry = *found;
+  Run run = {entry, {}};
+  for (int64_t &dim : run.dims)
+    dim = unbound;
+  status = checkTensors(run, inputs, inputCount, outputs, outputCount);
+  if (status != GPTC_OK)
+    return status;
+  bool wanted = false;
+  for (size_t i = 0; i < outputCount; ++i)
+    wanted |= outputs[i].data != nullptr;
+  if (!wanted)
+    return GPTC_OK; // only the shapes were asked for
+
+  const gptc_host &host = session.model->host;
+  const int32_t tensorCount = entry.input_count + entry.output_count;
+  auto descOf = [&](int32_t i) -> const gptc_value_desc & {
+    return i < entry.input_count ? entry.inputs[i]
+                                 : entry.outputs[i - entry.input_count];
+  };
+  // A table of pointers, then the tensors.
+  const uint64_t tableBytes = padded(tensorCount * sizeof(void *));
+  uint64_t bytes = tableBytes;
+  for (int32_t i = 0; i < tensorCount; ++i)
+    bytes = saturatingAdd(bytes, padded(bytesOf(descOf(i), run.dims)));
+  if (session.values.bytes < padded(bytes)) {
+    release(host, session.values);
+    if (!allocate(host, bytes, false, session.values))
+      return GPTC_NO_MEMORY;
+  }
+  void **tensors = static_cast<void **>(session.values.pointer);
+  char *next = static_cast<char *>(session.values.pointer) + tableBytes;
+  for (int32_t i = 0; i < tensorCount; ++i) {
+    tensors[i] = next;
+    next += padded(bytesOf(descOf(i), run.dims));
+  }
+  if (!placeBuffers(host, entry, run.dims, session.runSpace) ||
+      !growScratch(session, scratchAt(entry, run.dims)))
+    return GPTC_NO_MEMORY;
+
+  for (int32_t i = 0; i < entry.input_count; ++i)
+    memcpy(tensors[i],
+           find(const_cast<gptc_tensor *>(inputs), inputCount,
+                entry.inputs[i].name)
+               ->data,
+           bytesOf(entry.inputs[i], run.dims));
+  void *const *outs = tensors + entry.input_count;
+  execute(session, {&entry, run.dims, tensors, outs, &session.runSpace});
+  for (int32_t i = 0; i < entry.output_count; ++i) {
+    gptc_tensor *out = find(outputs, outputCount, entry.outputs[i].name);
+    if (out && out->data)
+      memcpy(out->data, outs[i], bytesOf(entry.outputs[i], run.dims));
+  }
+  return GPTC_OK;
+}
+
+} // namespace gptc::core

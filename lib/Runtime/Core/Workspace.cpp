@@ -1,0 +1,78 @@
+//===- Workspace.cpp - Where an entry's buffers lie -----------------------===//
+//
+// The compiler has assigned buffers of disjoint lifetimes to one slot; here the
+// slots get their sizes, which depend on the dynamic dimensions, and places.
+// For steps this happens once, at the limits of the session; for entries with
+// named tensors at every run, growing the memory when needed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Core.h"
+
+namespace gptc::core {
+
+uint64_t sizeAt(const gptc_size &size, const int64_t *dims) {
+  uint64_t bytes = size.bytes;
+  for (int i = 0; i < 3; ++i)
+    if (size.dims[i] >= 0)
+      bytes = saturatingMul(bytes, dims[size.dims[i]]);
+  return bytes;
+}
+
+uint64_t scratchAt(const gptc_entry_desc &entry, const int64_t *dims) {
+  uint64_t most = 0;
+  for (int32_t i = 0; i < entry.call_count; ++i) {
+    const gptc_call_desc &call = entry.calls[i];
+    uint64_t bytes = call.scratch_bytes;
+    if (call.scratch_dim >= 0)
+      bytes = saturatingMul(bytes, dims[call.scratch_dim]);
+    most = bytes > most ? bytes : most;
+  }
+  return most;
+}
+
+bool placeBuffers(const gptc_host &host, const gptc_entry_desc &entry,
+                  const int64_t *dims, Workspace &workspace) {
+  uint64_t slotBytes = entry.slot_count * sizeof(uint64_t);
+  if (!workspace.slots || workspace.slotMemory.bytes < padded(slotBytes)) {
+    release(host, workspace.slotMemory);
+    workspace.slots = nullptr;
+    if (!allocate(host, slotBytes, false, workspace.slotMemory))
+      return false;
+    workspace.slots = static_cast<uint64_t *>(workspace.slotMemory.pointer);
+  }
+  for (int32_t i = 0; i < entry.slot_count; ++i)
+    workspace.slots[i] = 0;
+  for (int32_t i = 0; i < entry.buffer_count; ++i) {
+    uint64_t bytes = sizeAt(entry.buffers[i], dims);
+    uint64_t &slot = workspace.slots[entry.buffers[i].slot];
+    slot = bytes > slot ? bytes : slot;
+  }
+  uint64_t total = 0;
+  for (int32_t i = 0; i < entry.slot_count; ++i) {
+    uint64_t bytes = padded(workspace.slots[i]);
+    workspace.slots[i] = total;
+    total = saturatingAdd(total, bytes);
+  }
+  if (total && workspace.memory.bytes < padded(total)) {
+    release(host, workspace.memory);
+    return allocate(host, total, false, workspace.memory);
+  }
+  return true;
+}
+
+bool growScratch(Session &session, uint64_t bytes) {
+  uint64_t stride = padded(bytes);
+  if (!bytes || stride <= session.scratchStride)
+    return true;
+  release(session.model->host, session.scratch);
+  session.scratchStride = 0;
+  if (!allocate(session.model->host,
+                saturatingMul(stride, session.limits.threads), false,
+                session.scratch))
+    return false;
+  session.scratchStride = stride;
+  return true;
+}
+
+} // namespace gptc::core
