@@ -1,0 +1,52 @@
+//===- Passes.td - passes of the Stepping room --------------*- tablegen -*-===//
+#ifndef GPTC_STEPPING_PASSES
+#define GPTC_STEPPING_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def RemoveDropout : Pass<"gpt-remove-dropout"> {
+  let summary = "drop dropout: it is the identity at inference";
+  let description = [{
+    ```mlir
+    %y = gpt.dropout %x p 0.1 : tensor<?x64xf32>   // every use of %y becomes %x
+    ```
+  }];
+  let statistics = [Statistic<"numRemoved", "dropouts-removed", "Number of dropouts removed">];
+}
+
+def DeriveStep : Pass<"gpt-derive-step", "::mlir::ModuleOp"> {
+  let summary = "derive the stepping entry (ragged batch, KV cache) from the stateless @forward";
+  let description = [{
+    `@forward(tokens) -> logits` becomes `@step(tokens, positions, sequences, rows, cache) -> (logits, cache)`. Keys
+    and values of every causal attention over the function's own tokens are appended to the cache and read back
+    from it, `gpt.positions` becomes the positions argument, and the results are computed for the wanted rows only. A
+    function where some op mixes tokens in another way stays as it is, an entry with named tensors.
+
+    ```mlir
+    %c1 = gpt.kv_append %c0, %k, %v at %positions, %sequences layer 0 : ...
+    %K, %V = gpt.kv_read %c1 layer 0 : ...
+    %s = gpt.matmul %q, %K transpose_b : ...
+    ```
+  }];
+  let options = [
+    Option<"pageSize", "page-size", "int64_t", "64", "Positions in a page of the KV cache">
+  ];
+  let statistics = [Statistic<"numLayers", "layers-stepped", "Number of attention layers moved onto the KV cache">];
+  let dependentDialects = ["::gptc::gpt::GptDialect"];
+}
+
+def LowerRope : Pass<"gpt-lower-rope"> {
+  let summary = "compute the angles of a rotary embedding once, for every head and layer";
+  let description = [{
+    ```mlir
+    %r = gpt.rope %x, %pos #rope
+    // becomes (equal tables are then merged by cse)
+    %cs = gpt.rope_table %pos #rope
+    %r = gpt.rotate %x, %cs half
+    ```
+  }];
+  let statistics = [Statistic<"numLowered", "ropes-lowered", "Number of rope ops lowered">];
+  let dependentDialects = ["::gptc::gpt::GptDialect"];
+}
+
+#endif

@@ -1,0 +1,136 @@
+//===- FuseAttention.cpp - attention to flash_attention -------------------===//
+//
+// Matches:  %s = gpt.matmul %q, %k transpose_b groups g
+//           %t = gpt.scale %s by f          (or at %q, or as mulf / divf; or
+//           none) %m = gpt.causal_mask %t         (or none) %p = gpt.softmax %m
+//           %o = gpt.matmul %p, %v groups g
+// Produces: over %k, %v = gpt.kv_read of the cache that this step appended to:
+//             %a = gpt.flash_attention (merge_heads %q) cache %c at %pos, %seq
+//                    layer i causal scale f groups g
+//             %o = gpt.split_heads %a
+//           otherwise %o = gpt.flash_attention %q, %k, %v causal scale f groups
+//           g
+//
+// Refuses a mask operand, a batch dimension, a value between that has another
+// user, and attention over the cache without the causal mask.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Fusion/Passes.h"
+#include "gptc/Stepping/Attention.h"
+#include "gptc/Stepping/Remarks.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace gptc {
+#define GEN_PASS_DEF_FUSEATTENTION
+#include "gptc/Fusion/Passes.h.inc"
+
+namespace {
+struct Flash {
+  Attention attention;
+  Value cache, positions, sequences; // of the cached form
+  int64_t layer = 0;
+};
+
+FailureOr<Flash> matchFlash(gpt::MatmulOp output, Refuse refuse) {
+  FailureOr<Attention> attention = matchAttention(output, refuse);
+  if (failed(attention))
+    return failure();
+  Flash result;
+  result.attention = std::move(*attention);
+  Attention &a = result.attention;
+  if (a.mask)
+    return refuse(a.mask, "expected no mask but the causal one");
+  for (Value value : {a.q, a.k, a.v})
+    if (cast<RankedTensorType>(value.getType()).getRank() != 3)
+      return refuse(output, "expected q, k and v [H, S, D]");
+
+  auto read = a.k.getDefiningOp<gpt::KVReadOp>();
+  if (!read)
+    return result;
+  if (a.k != read.getKeys() || a.v != read.getValues())
+    return refuse(read, "expected keys and values of one gpt.kv_read");
+  if (!a.causal)
+    return refuse(output, "expected a causal mask over the KV cache");
+  Operation *writer = read.getCache().getDefiningOp();
+  if (auto append = dyn_cast_or_null<gpt::KVAppendOp>(writer)) {
+    result.positions = append.getPositions();
+    result.sequences = append.getSequences();
+    result.layer = append.getLayer();
+  } else if (auto gemm = dyn_cast_or_null<gpt::FusedGemmOp>(writer)) {
+    result.positions = gemm.getPositions();
+    result.sequences = gemm.getSequences();
+    result.layer = gemm.getLayer().value_or(-1);
+  } else {
+    return refuse(read, "expected a cache that this step appended to");
+  }
+  if (result.layer != static_cast<int64_t>(read.getLayer()))
+    return refuse(read, "expected layer " + Twine(result.layer) +
+                            " as in the append, got " + Twine(read.getLayer()));
+  result.cache = read.getCache();
+  return result;
+}
+
+struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
+  FuseAttentionPattern(MLIRContext *context, Pass::Statistic &numFused)
+      : OpRewritePattern(context), numFused(numFused) {}
+
+  LogicalResult matchAndRewrite(gpt::MatmulOp output,
+                                PatternRewriter &rewriter) const override {
+    FailureOr<Flash> flash =
+        matchFlash(output, [&](Operation *op, const Twine &why) {
+          return rewriter.notifyMatchFailure(op, why);
+        });
+    if (failed(flash))
+      return failure();
+    ++numFused;
+    remarkPassed(output, "fusion", "fuse-attention",
+                 flash->cache ? "attention over the KV cache"
+                              : "attention over tensors");
+    const Attention &a = flash->attention;
+    Location loc = output.getLoc();
+    UnitAttr causal = a.causal ? rewriter.getUnitAttr() : UnitAttr();
+    FloatAttr scale = rewriter.getF64FloatAttr(a.scale);
+    IntegerAttr groups = rewriter.getI64IntegerAttr(a.groups);
+    if (!flash->cache) {
+      rewriter.replaceOpWithNewOp<gpt::FlashAttentionOp>(
+          output, output.getType(), a.q, a.k, a.v, Value(), Value(), Value(),
+          IntegerAttr(), causal, scale, groups);
+      return success();
+    }
+    auto q = cast<RankedTensorType>(a.q.getType());
+    auto merged = RankedTensorType::get(
+        {q.getDimSize(1), q.getDimSize(0) * q.getDimSize(2)},
+        q.getElementType());
+    Value mergedQ = gpt::MergeHeadsOp::create(rewriter, loc, merged, a.q);
+    Value attended = gpt::FlashAttentionOp::create(
+        rewriter, loc, merged, mergedQ, Value(), Value(), flash->cache,
+        flash->positions, flash->sequences,
+        rewriter.getI64IntegerAttr(flash->layer), causal, scale, groups);
+    rewriter.replaceOpWithNewOp<gpt::SplitHeadsOp>(output, output.getType(),
+                                                   attended);
+    return success();
+  }
+
+  Pass::Statistic &numFused;
+};
+
+struct FuseAttention : impl::FuseAttentionBase<FuseAttention> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<FuseAttentionPattern>(&getContext(), numFused);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+    getOperation()->walk([](gpt::MatmulOp output) {
+      if (output.getA().getDefiningOp<gpt::SoftmaxOp>())
+        (void)matchFlash(output, [](Operation *op, const Twine &why) {
+          remarkMissed(op, "fusion", "fuse-attention", why);
+          return failure();
+        });
+    });
+  }
+};
+} // namespace
+} // namespace gptc

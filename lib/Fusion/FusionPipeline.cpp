@@ -1,0 +1,77 @@
+//===- FusionPipeline.cpp - the order of the fusions ----------------------===//
+//
+// QKV before attention, which hides the projections behind one op; both before
+// RoPE and append, which need the sections and the cache's only reader; all
+// before the epilogues, so that no leftover linear is one of Q, K, V.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Fusion/Passes.h"
+#include "gptc/Stepping/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace {
+struct Entry {
+  StringRef name;
+  std::unique_ptr<Pass> (*create)();
+};
+} // namespace
+
+static ArrayRef<Entry> fusions() {
+  static const Entry entries[] = {
+      {"fuse-qkv", gptc::createFuseQkv},
+      {"fuse-attention", gptc::createFuseAttention},
+      {"fuse-rope-kv", gptc::createFuseRopeKV},
+      {"fuse-epilogue", gptc::createFuseEpilogue},
+  };
+  return entries;
+}
+
+ArrayRef<StringRef> gptc::fusionNames() {
+  static const SmallVector<StringRef> names = llvm::map_to_vector(
+      fusions(), [](const Entry &entry) { return entry.name; });
+  return names;
+}
+
+void gptc::buildFusionPipeline(OpPassManager &pm,
+                               const FusionOptions &options) {
+  pm.addPass(createRemoveDropout());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  for (const Entry &entry : fusions())
+    if (!llvm::is_contained(options.disabled, entry.name))
+      pm.addPass(entry.create());
+  pm.addPass(createLowerRope());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createIsolateEpilogues());
+}
+
+void gptc::buildUnfusedPipeline(OpPassManager &pm) {
+  pm.addPass(createRemoveDropout());
+  pm.addPass(createLowerRope());
+  pm.addPass(createCSEPass());
+}
+
+namespace {
+struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
+  ListOption<std::string> disabled{*this, "disable",
+                                   llvm::cl::desc("Fusions to leave out")};
+};
+} // namespace
+
+void gptc::registerFusionPipelines() {
+  PassPipelineRegistration<PipelineOptions>(
+      "gpt-fusion-pipeline", "The fusions of -O2",
+      [](OpPassManager &pm, const PipelineOptions &options) {
+        FusionOptions fusion;
+        fusion.disabled.assign(options.disabled.begin(),
+                               options.disabled.end());
+        buildFusionPipeline(pm, fusion);
+      });
+  PassPipelineRegistration<>("gpt-unfused-pipeline", "What -O0 runs instead",
+                             buildUnfusedPipeline);
+}

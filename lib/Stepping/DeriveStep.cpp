@@ -1,0 +1,144 @@
+//===- DeriveStep.cpp - from @forward to @step ----------------------------===//
+//
+// Matches:  func @forward(%tokens: tensor<?xi32>) -> tensor<?xVxf32>, where
+//             %s = gpt.matmul %q, %k transpose_b ; ... causal_mask ... softmax
+//             %o = gpt.matmul %p, %v
+//           is the only place where a token sees another
+// Produces: func @step(%tokens, %positions, %sequences, %rows, %cache)
+//                 -> (tensor<?xVxf32>, !gpt.kv_cache<...>), where
+//             %c1 = gpt.kv_append %c0, %k, %v at %positions, %sequences layer i
+//             %K, %V = gpt.kv_read %c1 layer i
+//             %s = gpt.matmul %q, %K transpose_b ; ... ; gpt.matmul %p, %V
+//           and results are computed for the wanted rows only
+//
+// causal_mask is aligned bottom-right, so it stays right when the cache holds
+// earlier tokens. Functions that are not like this stay plain entries; a
+// remark says why. Page = the key block of attention, counted from position 0
+// (vLLM's paging, arXiv:2309.06180).
+//
+//===----------------------------------------------------------------------===//
+#include "RowWise.h"
+#include "gptc/Stepping/Passes.h"
+#include "gptc/Stepping/Remarks.h"
+
+using namespace mlir;
+
+namespace gptc {
+#define GEN_PASS_DEF_DERIVESTEP
+#include "gptc/Stepping/Passes.h.inc"
+
+namespace {
+/// Chooses rows as early as values used once allow, so that the final norm and
+/// the LM head see the wanted rows only.
+class RowSelector {
+public:
+  explicit RowSelector(Value wanted) : wanted(wanted) {}
+
+  Value select(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (op && value.hasOneUse())
+      if (auto operands = rowOperands(op); !operands.empty()) {
+        for (OpOperand *operand : operands)
+          operand->set(select(operand->get()));
+        return value;
+      }
+    Value &selected = done[value];
+    if (!selected) {
+      OpBuilder builder(value.getContext());
+      builder.setInsertionPointAfterValue(value);
+      selected = gpt::SelectRowsOp::create(builder, value.getLoc(),
+                                           value.getType(), value, wanted);
+    }
+    return selected;
+  }
+
+private:
+  Value wanted;
+  llvm::DenseMap<Value, Value> done;
+};
+
+struct DeriveStep : impl::DeriveStepBase<DeriveStep> {
+  using DeriveStepBase::DeriveStepBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    if (!forward || forward.isExternal())
+      return;
+    if (pageSize <= 0) {
+      module.emitError("expected a positive page size of the KV cache, got ")
+          << pageSize;
+      return signalPassFailure();
+    }
+    auto refuse = [&](Operation *op, const Twine &reason) -> LogicalResult {
+      remarkMissed(op, "stepping", "derive-step", reason);
+      return failure();
+    };
+    if (Operation *step = module.lookupSymbol("step"))
+      return (void)refuse(step, "expected no @step besides @forward");
+    if (!SymbolTable::symbolKnownUseEmpty(forward, module))
+      return (void)refuse(forward, "expected no use of @forward");
+    FailureOr<StepPlan> plan = planStep(forward, refuse);
+    if (succeeded(plan))
+      derive(forward, *plan);
+  }
+
+  void derive(func::FuncOp func, StepPlan &plan);
+};
+} // namespace
+
+void DeriveStep::derive(func::FuncOp func, StepPlan &plan) {
+  OpBuilder builder(func.getContext());
+  Type ids = func.getArgument(0).getType();
+  auto cacheType =
+      gpt::KVCacheType::get(func.getContext(), plan.layers.size(), plan.heads,
+                            plan.headDim, pageSize, builder.getF32Type());
+
+  // The signature.
+  func.setName("step");
+  func.setArgAttr(0, "gpt.arg", builder.getStringAttr("tokens"));
+  for (StringRef name : {"positions", "sequences", "rows", "cache"}) {
+    auto attrs = builder.getDictionaryAttr(
+        builder.getNamedAttr("gpt.arg", builder.getStringAttr(name)));
+    (void)func.insertArgument(func.getNumArguments(),
+                              name == "cache" ? Type(cacheType) : ids, attrs,
+                              func.getLoc());
+  }
+  (void)func.insertResult(func.getNumResults(), cacheType,
+                          builder.getDictionaryAttr(builder.getNamedAttr(
+                              "gpt.result", builder.getStringAttr("cache"))));
+  Value positions = func.getArgument(1), sequences = func.getArgument(2),
+        rows = func.getArgument(3), cache = func.getArgument(4);
+
+  for (gpt::PositionsOp op : plan.positions) {
+    op.getResult().replaceAllUsesWith(positions);
+    op.erase();
+  }
+
+  // The cache, in the order of the layers. The values may be computed after
+  // the scores; the scores move behind them.
+  for (auto [layer, attention] : llvm::enumerate(plan.layers)) {
+    for (Operation *op : attention.chain)
+      op->moveBefore(attention.output);
+    builder.setInsertionPoint(attention.chain.front());
+    Location loc = attention.output.getLoc();
+    cache = gpt::KVAppendOp::create(builder, loc, cacheType, cache, attention.k,
+                                    attention.v, positions, sequences, layer);
+    Type type = attention.k.getType();
+    auto read = gpt::KVReadOp::create(builder, loc, type, type, cache, layer);
+    attention.scores.getBMutable().assign(read.getKeys());
+    attention.output.getBMutable().assign(read.getValues());
+    ++numLayers;
+  }
+
+  // The results.
+  Operation *ret = func.getBody().front().getTerminator();
+  RowSelector selector(rows);
+  for (OpOperand &operand : ret->getOpOperands())
+    operand.set(selector.select(operand.get()));
+  ret->insertOperands(ret->getNumOperands(), cache);
+  remarkPassed(func, "stepping", "derive-step",
+               Twine(plan.layers.size()) + " layers on a KV cache of " +
+                   Twine(plan.heads) + " heads of " + Twine(plan.headDim));
+}
+} // namespace gptc
