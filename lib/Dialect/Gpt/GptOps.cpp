@@ -8,15 +8,6 @@
 using namespace mlir;
 using namespace gptc::gpt;
 
-// A rope is written in full, `#gpt.rope<...>`, so that it can be an alias.
-static ParseResult parseRopeAttribute(OpAsmParser &parser, RopeAttr &rope) {
-  return parser.parseAttribute(rope);
-}
-static void printRopeAttribute(OpAsmPrinter &printer, Operation *,
-                               RopeAttr rope) {
-  printer << Attribute(rope);
-}
-
 #define GET_OP_CLASSES
 #include "gptc/Dialect/Gpt/GptOps.cpp.inc"
 

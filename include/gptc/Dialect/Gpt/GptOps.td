@@ -160,11 +160,11 @@ def Gpt_RopeOp : Gpt_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   let description = [{
     x [H, T, D]; pair (a, b) of channels becomes (a cos - b sin, b cos + a sin), the angle position * inverse frequency
     computed in double from the integer position.
-    `%r = gpt.rope %x, %pos, #gpt.rope<base 1.0e5, pairs half, dim 64> : tensor<9x?x64xf32>, tensor<?xi32>`
+    `%r = gpt.rope %x, %pos <base 1.0e5, pairs half, dim 64> : tensor<9x?x64xf32>, tensor<?xi32>`
   }];
   let arguments = (ins Gpt_Tensor:$x, Gpt_Ids:$positions, Gpt_RopeAttr:$rope);
   let results = (outs Gpt_Tensor:$result);
-  let assemblyFormat = "$x `,` $positions `,` custom<RopeAttribute>($rope) attr-dict `:` type($x) `,` type($positions)";
+  let assemblyFormat = "$x `,` $positions $rope attr-dict `:` type($x) `,` type($positions)";
   let hasVerifier = 1;
 }
 
@@ -247,7 +247,7 @@ def Gpt_KVAppendOp : Gpt_PureOp<"kv_append", [AllTypesMatch<["cache", "result"]>
   let results = (outs Gpt_KVCacheType:$result);
   let assemblyFormat = [{
     $cache `,` $keys `,` $values `at` $positions `,` $sequences `layer` $layer attr-dict
-    `:` type($cache) `,` type($keys) `,` type($positions)
+    `:` qualified(type($cache)) `,` type($keys) `,` type($positions)
   }];
   let hasVerifier = 1;
 }
@@ -260,7 +260,7 @@ def Gpt_KVReadOp : Gpt_PureOp<"kv_read", [AllTypesMatch<["keys", "values"]>]> {
   }];
   let arguments = (ins Gpt_KVCacheType:$cache, I64Attr:$layer);
   let results = (outs Gpt_Tensor:$keys, Gpt_Tensor:$values);
-  let assemblyFormat = "$cache `layer` $layer attr-dict `:` type($cache) `->` type($keys)";
+  let assemblyFormat = "$cache `layer` $layer attr-dict `:` qualified(type($cache)) `->` type($keys)";
   let hasVerifier = 1;
 }
 
@@ -269,11 +269,11 @@ def Gpt_RopeTableOp : Gpt_PureOp<"rope_table"> {
   let description = [{
     [T, 2, D]: row t holds cos by channel, then sin by channel with the sign that the channel's partner takes
     (minus for the first of a pair), so that y = x * cos + partner(x) * sin.
-    `%cs = gpt.rope_table %pos, #gpt.rope<base 1.0e5, pairs half, dim 64> : tensor<?xi32> -> tensor<?x2x64xf32>`
+    `%cs = gpt.rope_table %pos <base 1.0e5, pairs half, dim 64> : tensor<?xi32> -> tensor<?x2x64xf32>`
   }];
   let arguments = (ins Gpt_Ids:$positions, Gpt_RopeAttr:$rope);
   let results = (outs Gpt_Tensor:$result);
-  let assemblyFormat = "$positions `,` custom<RopeAttribute>($rope) attr-dict `:` type($positions) `->` type($result)";
+  let assemblyFormat = "$positions $rope attr-dict `:` type($positions) `->` type($result)";
   let hasVerifier = 1;
 }
 
