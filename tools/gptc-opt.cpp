@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "gptc/Dialect/Gpt/Gpt.h"
 #include "gptc/Dialect/Gpt/ParseGuard.h"
+#include "gptc/Fusion/Passes.h"
+#include "gptc/Stepping/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -27,6 +29,9 @@ using namespace mlir;
 static void registerPasses() {
   registerCanonicalizerPass();
   registerCSEPass();
+  gptc::registerSteppingPasses();
+  gptc::registerFusionPasses();
+  gptc::registerFusionPipelines();
 }
 
 int main(int argc, char **argv) {

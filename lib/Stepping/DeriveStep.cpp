@@ -28,34 +28,43 @@ namespace gptc {
 #include "gptc/Stepping/Passes.h.inc"
 
 namespace {
-/// Chooses rows as early as values used once allow, so that the final norm and
-/// the LM head see the wanted rows only.
-class RowSelector {
-public:
-  explicit RowSelector(Value wanted) : wanted(wanted) {}
+/// Chooses rows as early as possible: a value that is only needed at the wanted
+/// rows, by ops that work on each row alone, is computed for them only.
+void selectRows(Block &body, Value wanted) {
+  // Backwards, so that an op's users are known before it.
+  llvm::DenseSet<Operation *> rowOnly{body.getTerminator()};
+  auto onlyWanted = [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return rowOnly.contains(user) &&
+           (user == body.getTerminator() ||
+            llvm::is_contained(rowOperands(user), &use));
+  };
+  for (Operation &op : llvm::reverse(body.without_terminator()))
+    if (!op.use_empty() && !rowOperands(&op).empty() &&
+        llvm::all_of(op.getUses(), onlyWanted))
+      rowOnly.insert(&op);
 
-  Value select(Value value) {
-    Operation *op = value.getDefiningOp();
-    if (op && value.hasOneUse())
-      if (auto operands = rowOperands(op); !operands.empty()) {
-        for (OpOperand *operand : operands)
-          operand->set(select(operand->get()));
-        return value;
-      }
-    Value &selected = done[value];
-    if (!selected) {
+  llvm::DenseMap<Value, Value> selected;
+  auto select = [&](OpOperand &operand) {
+    Value value = operand.get();
+    if (Operation *op = value.getDefiningOp(); op && rowOnly.contains(op))
+      return;
+    Value &rows = selected[value];
+    if (!rows) {
       OpBuilder builder(value.getContext());
       builder.setInsertionPointAfterValue(value);
-      selected = gpt::SelectRowsOp::create(builder, value.getLoc(),
-                                           value.getType(), value, wanted);
+      rows = gpt::SelectRowsOp::create(builder, value.getLoc(), value.getType(),
+                                       value, wanted);
     }
-    return selected;
-  }
-
-private:
-  Value wanted;
-  llvm::DenseMap<Value, Value> done;
-};
+    operand.set(rows);
+  };
+  for (Operation &op : llvm::make_early_inc_range(body.without_terminator()))
+    if (rowOnly.contains(&op))
+      for (OpOperand *operand : rowOperands(&op))
+        select(*operand);
+  for (OpOperand &operand : body.getTerminator()->getOpOperands())
+    select(operand);
+}
 
 struct DeriveStep : impl::DeriveStepBase<DeriveStep> {
   using DeriveStepBase::DeriveStepBase;
@@ -133,9 +142,7 @@ void DeriveStep::derive(func::FuncOp func, StepPlan &plan) {
 
   // The results.
   Operation *ret = func.getBody().front().getTerminator();
-  RowSelector selector(rows);
-  for (OpOperand &operand : ret->getOpOperands())
-    operand.set(selector.select(operand.get()));
+  selectRows(func.getBody().front(), rows);
   ret->insertOperands(ret->getNumOperands(), cache);
   remarkPassed(func, "stepping", "derive-step",
                Twine(plan.layers.size()) + " layers on a KV cache of " +
