@@ -1,0 +1,87 @@
+"""What the integration tests share: the tools, the golden data, compiled packages (numpy only).
+
+A test is run as `python3 NAME.py BIN [unittest arguments]`, BIN being the folder of the tools.
+"""
+import atexit
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(HERE, "..", "Golden")
+DOCS = os.path.join(HERE, "..", "..", "docs")
+BIN = os.path.abspath(sys.argv.pop(1))
+SMOLLM2 = os.environ.get("GPTC_SMOLLM2_GGUF", "")
+SMOLLM2 = SMOLLM2 if os.path.exists(SMOLLM2) else ""
+# The space shows that no path is pasted into a command line.
+TEMPORARY = tempfile.mkdtemp(prefix="gptc test ")
+atexit.register(shutil.rmtree, TEMPORARY, ignore_errors=True)
+main = unittest.main
+
+
+def run(tool, *args, status=0, **keywords):
+    """Runs one of our tools (or a program named by its path) and checks its exit status."""
+    program = tool if os.path.isabs(tool) else os.path.join(BIN, tool)
+    done = subprocess.run([program, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL, **keywords)
+    if done.returncode != status:
+        raise AssertionError(f"{tool} {' '.join(map(str, args))}: exit status {done.returncode}, expected {status}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def golden(case):
+    with open(os.path.join(GOLDEN, case, "case.json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def checkpoint(case):
+    files = golden(case)["files"]
+    folder = os.path.join(GOLDEN, case)
+    return folder if "config.json" in files else os.path.join(folder, files[0])
+
+
+@functools.cache
+def imported(path, name):
+    """The checkpoint as model.mlir."""
+    mlir = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "model.mlir")
+    run("gptc-import", path, "--name", name, "-o", mlir)
+    return mlir
+
+
+@functools.cache
+def compiled(mlir, level=2, *options):
+    """The folder of the compiled package; one per model and level in a test run."""
+    folder = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "kernels")
+    run("gptc", mlir, "-o", folder, f"-O{level}", *options)
+    return folder
+
+
+def compiled_case(case, level=2, name="model"):
+    return compiled(imported(checkpoint(case), name), level)
+
+
+def written(text, name="model.mlir"):
+    """A file of this text in a folder of its own."""
+    path = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), name)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def manifest(package):
+    with open(os.path.join(package, "manifest.json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def random_tokens(count, vocab, seed=0):
+    return np.random.default_rng(seed).integers(0, vocab, count).tolist()
+
+
+def same_bits(a, b):
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()

@@ -1,0 +1,106 @@
+"""Wrong calls give a status and a message, and the next valid call gives the usual bits."""
+import os
+
+from harness import TEMPORARY, compiled_case, main, random_tokens, run, same_bits, unittest
+from package import BAD_WEIGHTS, INVALID_ARGUMENT, LIMIT, OUT_OF_RANGE, Error, Package
+
+
+class Misuse(unittest.TestCase):
+    def refused(self, statuses, call, *args, **keywords):
+        with self.assertRaises(Error) as caught:
+            call(*args, **keywords)
+        self.assertIn(caught.exception.status, statuses, caught.exception.message)
+        self.assertTrue(caught.exception.message)
+        return caught.exception.message
+
+    def each_model(self, check):
+        for case in ("gpt2-hf", "llama-hf"):
+            for level in (2, 0):
+                with self.subTest(case=case, level=level):
+                    check(Package(compiled_case(case, level)))
+
+    def test_steps(self):
+        def check(package):
+            context, vocab = package.info.context, package.info.vocab
+            text = random_tokens(9, vocab)
+            with package.open() as model, model.session(tokens=context + 8, sequences=2) as session:
+                usual = session.step(text)
+                wrong = [
+                    ("token id too large", [OUT_OF_RANGE], ([1, vocab],)),
+                    ("negative token id", [OUT_OF_RANGE], ([1, -1],)),
+                    ("prompt longer than the context", [OUT_OF_RANGE], ([1] * (context + 1),)),
+                    ("position after the end", [OUT_OF_RANGE], ([1], [10])),
+                    ("negative position", [OUT_OF_RANGE], ([1], [-1])),
+                    ("gap between positions", [OUT_OF_RANGE, INVALID_ARGUMENT], ([1, 2], [0, 2])),
+                    ("position twice", [OUT_OF_RANGE, INVALID_ARGUMENT], ([1, 2], [0, 0])),
+                    ("sequence too large", [OUT_OF_RANGE], ([1], [0], [2])),
+                    ("negative sequence", [OUT_OF_RANGE], ([1], [0], [-1])),
+                    ("sequence in two places", [OUT_OF_RANGE, INVALID_ARGUMENT], ([1, 2, 3], [0, 0, 1], [0, 1, 0])),
+                    ("row too large", [OUT_OF_RANGE], ([1], [0], [0], [1])),
+                    ("negative row", [OUT_OF_RANGE], ([1], [0], [0], [-1])),
+                    ("more tokens than the limit", [LIMIT], ([1] * (context + 9), [0] * (context + 9))),
+                ]
+                for what, statuses, args in wrong:
+                    with self.subTest(what):
+                        self.refused(statuses, session.step, *args)
+                        self.assertTrue(same_bits(session.step(text[8:], [8]), usual[8:]), f"after {what}")
+                for what, args in [("from an unknown sequence", (5, 0, 1)), ("to an unknown sequence", (0, 5, 1)),
+                                   ("beyond the end", (0, 1, 10)), ("negative length", (0, 1, -1))]:
+                    with self.subTest("fork " + what):
+                        self.refused([OUT_OF_RANGE, INVALID_ARGUMENT], session.fork, *args)
+                        self.assertTrue(same_bits(session.step(text[8:], [8]), usual[8:]), f"after fork {what}")
+                self.refused([INVALID_ARGUMENT, OUT_OF_RANGE], session.run, "nowhere", {}, [])
+                self.assertTrue(same_bits(session.step(text), usual))
+
+        self.each_model(check)
+
+    def test_pages_run_out(self):
+        def check(package):
+            text = random_tokens(int(package.info.page) + 1, package.info.vocab)
+            with package.open() as model, model.session(sequences=2, pages=1, tokens=len(text)) as session:
+                usual = session.step(text[:-1])
+                self.refused([LIMIT], session.step, text)
+                self.assertTrue(same_bits(session.step(text[:-1]), usual))
+
+        self.each_model(check)
+
+    def test_weights(self):
+        package = Package(compiled_case("gpt2-hf"))
+        with open(os.path.join(package.folder, package.name + ".weights"), "rb") as f:
+            whole = f.read()
+        middle = len(whole) // 2
+        broken = {"empty": b"", "half": whole[:middle], "short by one": whole[:-1], "long by one": whole + b"\0",
+                  "garbage": b"x" * len(whole), "flipped bit": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1:]}
+        for what, content in broken.items():
+            with self.subTest(what):
+                path = os.path.join(TEMPORARY, "broken.weights")
+                with open(path, "wb") as f:
+                    f.write(content)
+                self.refused([BAD_WEIGHTS], package.open, path=path)
+        self.refused([BAD_WEIGHTS], package.open, path=os.path.join(TEMPORARY, "nowhere.weights"))
+        other = compiled_case("llama-hf")
+        self.refused([BAD_WEIGHTS], package.open, path=os.path.join(other, "model.weights"))
+        package.open().__exit__()
+
+    def test_command_line(self):
+        package = compiled_case("gpt2-hf")
+        for tokens in ("257", "-1", "1,2,99999999999999999999", "1,,2", "x"):
+            with self.subTest(tokens):
+                done = run_wrong("gptc-run", package, f"--tokens={tokens}", "-n", "1")
+                self.assertIn("error: ", done.stderr)
+                self.assertEqual(done.stdout, "")
+        done = run("gptc-run", package, "--tokens", ",".join(["1"] * 129), "-n", "0", status=1)
+        self.assertIn("129", done.stderr)
+        self.assertIn("128", done.stderr)
+        run("gptc-run", os.path.join(TEMPORARY, "no package"), "--tokens", "1", "-n", "1", status=1)
+
+
+def run_wrong(*args):
+    """Input that is wrong, or a command line that is: exit status 1 or 2."""
+    try:
+        return run(*args, status=1)
+    except AssertionError:
+        return run(*args, status=2)
+
+
+main()
