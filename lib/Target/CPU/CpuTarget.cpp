@@ -2,6 +2,7 @@
 #include "gptc/Target/CPU/CpuTarget.h"
 #include "Kernels.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 

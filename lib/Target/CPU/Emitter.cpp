@@ -115,10 +115,10 @@ void Emitter::store(Value v, Value p) { LLVM::StoreOp::create(b, loc, v, p, /*al
 
 Value Emitter::loadMasked(VectorType t, Value p, Value mask) {
   Value zero = isa<FloatType>(t.getElementType()) ? constFp(t, 0) : constInt(t, 0);
-  return LLVM::MaskedLoadOp::create(b, loc, t, p, mask, ValueRange{zero}, /*alignment=*/1);
+  return LLVM::MaskedLoadOp::create(b, loc, t, p, mask, zero, uint32_t(1));
 }
 void Emitter::storeMasked(Value v, Value p, Value mask) {
-  LLVM::MaskedStoreOp::create(b, loc, v, p, mask, /*alignment=*/1);
+  LLVM::MaskedStoreOp::create(b, loc, v, p, mask, uint32_t(1));
 }
 
 Value Emitter::firstLanes(Value n, int64_t lanes) {
