@@ -1,0 +1,282 @@
+//===- PackageModel.cpp - everything a package says -----------------------===//
+//
+// Collects entries, kernels and weights of an outlined module. Equal sections
+// of one global, packed alike, are one weight (a tied LM head and embedding).
+//
+// T tokens, R rows, V vocabulary.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Package/PackageModel.h"
+#include "gptc/Format/WeightLayout.h"
+#include "gptc/Target/CPU/CpuTarget.h"
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::gpt;
+
+gptc_dtype gptc::dtypeOf(Storage storage) {
+  switch (storage) {
+  case Storage::F32:
+    return GPTC_F32;
+  case Storage::F16:
+    return GPTC_F16;
+  case Storage::BF16:
+    return GPTC_BF16;
+  case Storage::Q8_0:
+    return GPTC_Q8_0;
+  case Storage::Q4_0:
+    return GPTC_Q4_0;
+  case Storage::Q4_1:
+    return GPTC_Q4_1;
+  }
+  llvm_unreachable("every storage has a format");
+}
+
+std::string gptc::inputName(func::FuncOp entry, unsigned argument) {
+  if (auto name = entry.getArgAttrOfType<StringAttr>(argument, "gpt.arg"))
+    return name.str();
+  return fmt::format("arg{}", argument);
+}
+
+std::string gptc::outputName(func::FuncOp entry, unsigned result) {
+  if (auto name = entry.getResultAttrOfType<StringAttr>(result, "gpt.result"))
+    return name.str();
+  return fmt::format("result{}", result);
+}
+
+const PackageKernel *PackageModel::findKernel(KernelOp op) const {
+  for (const PackageKernel &kernel : kernels)
+    if (kernel.op == op)
+      return &kernel;
+  return nullptr;
+}
+
+namespace {
+class Builder {
+public:
+  Builder(PackageModel &package) : package(package) {}
+  LogicalResult run();
+
+private:
+  LogicalResult addEntry(func::FuncOp entry);
+  LogicalResult addWeights(EntryPlan &plan);
+  FailureOr<int32_t> weightIndex(const WeightView &view);
+  LogicalResult addStep(EntryPlan &plan);
+  LogicalResult checkTables(EntryPlan &plan);
+  void layOutWeights();
+  void hash();
+
+  int64_t integer(StringRef name, int64_t absent) {
+    auto value = package.module->getAttrOfType<IntegerAttr>(name);
+    return value ? value.getInt() : absent;
+  }
+
+  PackageModel &package;
+  bool hasStep = false;
+};
+
+FailureOr<int32_t> Builder::weightIndex(const WeightView &view) {
+  ml_program::GlobalOp global = view.global;
+  auto type = dyn_cast<RankedTensorType>(global.getType());
+  if (!type || !type.hasStaticShape() || type.getRank() < 1 ||
+      type.getRank() > 2 || !type.getElementType().isF32())
+    return global.emitOpError("expected a weight of type tensor<NxKxf32> or "
+                              "tensor<Nxf32>, got ")
+           << global.getType();
+  auto stored = global->getAttrOfType<StoredAttr>("gpt.stored");
+  Storage storage = storageOf(global);
+  PackedWeight weight;
+  weight.view = view;
+  weight.name =
+      stored ? stored.getTensor().str() : global.getSymName().str();
+  gptc_weight_desc &desc = weight.desc = {};
+  desc.source_dtype = dtypeOf(storage);
+  desc.packed_dtype = dtypeOf(view.packed);
+  desc.layout = view.panel ? GPTC_LAYOUT_PANEL : GPTC_LAYOUT_VECTOR;
+  desc.in_out = view.inOut;
+  desc.source_rows = type.getRank() == 2 ? type.getDimSize(0) : 1;
+  desc.source_cols = type.getDimSize(type.getRank() - 1);
+  desc.n0 = view.n0;
+  desc.n = view.n;
+  desc.k = view.k;
+  desc.panel = view.panel ? package.target.panelWidth() : 1;
+
+  bool blocks = desc.source_dtype >= GPTC_Q8_0;
+  if (blocks && view.inOut)
+    return global.emitOpError("expected ")
+           << stringifyStorage(storage)
+           << " blocks to run along the input features: a weight stored "
+              "[in, out] cannot be packed from them";
+  if (blocks && desc.source_cols % 32)
+    return global.emitOpError("expected rows of whole blocks of 32 elements "
+                              "for ")
+           << stringifyStorage(storage) << ", got " << desc.source_cols;
+
+  for (auto [index, other] : llvm::enumerate(package.weights))
+    if (other.view.global == global &&
+        !memcmp(&other.desc, &desc, sizeof(desc)))
+      return int32_t(index);
+  package.weights.push_back(std::move(weight));
+  return int32_t(package.weights.size() - 1);
+}
+
+LogicalResult Builder::addWeights(EntryPlan &plan) {
+  for (PlannedCall &call : plan.calls)
+    for (gptc_arg &arg : call.args) {
+      if (arg.kind != GPTC_ARG_WEIGHT)
+        continue;
+      FailureOr<WeightView> view = weightOf(call.op, arg.index);
+      if (failed(view))
+        return failure();
+      FailureOr<int32_t> index = weightIndex(*view);
+      if (failed(index))
+        return failure();
+      arg.index = *index;
+    }
+  return success();
+}
+
+/// Ids of a step are checked against vocabulary and context by the runtime;
+/// tables that they index must be that large.
+LogicalResult Builder::checkTables(EntryPlan &plan) {
+  for (PlannedCall &call : plan.calls) {
+    auto embedding = dyn_cast<EmbeddingOp>(call.kernel.kernelOp());
+    if (!embedding)
+      continue;
+    int64_t rows = embedding.getTable().getType().getDimSize(0);
+    Value ids = call.op.getArgs()[1];
+    if (ids == plan.entry.getArgument(0) && rows < package.vocab)
+      return call.op.emitOpError("expected a table of ")
+             << package.vocab << " rows, one per logit, got " << rows;
+    if (ids != plan.entry.getArgument(1))
+      continue;
+    if (package.context == 0)
+      package.context = rows;
+    if (rows < package.context)
+      return call.op.emitOpError("expected a table of ")
+             << package.context << " rows, the context length, got " << rows;
+  }
+  return success();
+}
+
+LogicalResult Builder::addStep(EntryPlan &plan) {
+  if (hasStep)
+    return plan.entry.emitOpError(
+        "expected one entry over a KV cache, got a second one");
+  hasStep = true;
+  auto logits = plan.outputs.size() == 1
+                    ? dyn_cast<RankedTensorType>(plan.outputs[0].getType())
+                    : RankedTensorType();
+  if (!logits || logits.getRank() != 2 || logits.isDynamicDim(1) ||
+      !logits.getElementType().isF32() ||
+      plan.dims.sizes(plan.outputs[0])[0] != -1 - plan.dims.rows)
+    return plan.entry.emitOpError("expected a step entry to return logits "
+                                  "(tensor<?xVxf32>, one row per wanted row) "
+                                  "and the cache, got ")
+           << plan.entry.getFunctionType();
+  package.vocab = logits.getDimSize(1);
+  package.context = integer("gpt.context", 0);
+  if (failed(checkTables(plan)))
+    return failure();
+  if (package.context == 0)
+    return package.module.emitError(
+        "expected the module attribute gpt.context (i64): the longest "
+        "sequence in tokens, which nothing else in this model bounds");
+
+  auto type = cast<KVCacheType>(plan.entry.getArgument(4).getType());
+  int64_t block = gptc_kv_block_bytes(type.getHeadDim(), type.getPage());
+  package.kv = {type.getLayers(), type.getHeads(), type.getHeadDim(),
+                type.getPage(), block};
+  for (PlannedCall &call : plan.calls)
+    for (gptc_arg &arg : call.args)
+      if (arg.kind == GPTC_ARG_CACHE &&
+          (arg.index < 0 || arg.index >= type.getLayers()))
+        return call.op.emitOpError("expected a layer below ")
+               << type.getLayers() << ", got " << arg.index;
+  return success();
+}
+
+LogicalResult Builder::addEntry(func::FuncOp entry) {
+  FailureOr<EntryPlan> plan = planEntry(entry);
+  if (failed(plan) || failed(addWeights(*plan)))
+    return failure();
+  for (Value value : llvm::concat<Value>(plan->inputs, plan->outputs)) {
+    auto type = cast<RankedTensorType>(value.getType());
+    Type element = type.getElementType();
+    if (type.getRank() > 8 || !(element.isF32() || element.isInteger(32)))
+      return entry.emitOpError("expected arguments and results to be tensors "
+                               "of f32 or i32 with at most 8 dimensions, got ")
+             << type;
+  }
+  if (plan->dims.count() > 16)
+    return entry.emitOpError("expected at most 16 dynamic dimensions, got ")
+           << plan->dims.count();
+  if (isStepEntry(entry) && failed(addStep(*plan)))
+    return failure();
+  package.entries.push_back(std::move(*plan));
+  return success();
+}
+
+void Builder::layOutWeights() {
+  uint64_t offset = sizeof(gptc_weights_header);
+  for (PackedWeight &weight : package.weights) {
+    weight.desc.offset = offset;
+    weight.desc.bytes = gptc_packed_bytes(&weight.desc);
+    offset = llvm::alignTo(offset + weight.desc.bytes, 64);
+  }
+  // Kernels may read one vector past the end of what they use.
+  package.weightsFileBytes = offset + 64;
+}
+
+/// Over the program's text and the recipe of every weight.
+void Builder::hash() {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "gptc package 1\n" << package.target.name << ' '
+         << package.target.features << ' ' << package.options.optimization
+         << '\n';
+  for (Operation &op : package.module.getOps())
+    if (!isa<ml_program::GlobalOp>(op))
+      op.print(stream, OpPrintingFlags().useLocalScope());
+  for (const PackedWeight &weight : package.weights) {
+    const gptc_weight_desc &d = weight.desc;
+    stream << '\n' << weight.name;
+    for (int64_t field :
+         {int64_t(d.source_dtype), int64_t(d.packed_dtype), int64_t(d.layout),
+          int64_t(d.in_out), d.source_rows, d.source_cols, d.n0, d.n, d.k,
+          d.panel, int64_t(d.offset)})
+      stream << ' ' << field;
+  }
+  package.hash = gptc_checksum(0, text.data(), text.size());
+}
+
+LogicalResult Builder::run() {
+  for (auto entry : package.module.getOps<func::FuncOp>())
+    if (!entry.isExternal() && failed(addEntry(entry)))
+      return failure();
+  if (package.entries.empty())
+    return package.module.emitError(
+        "expected at least one function with a body to compile");
+  for (auto kernel : package.module.getOps<KernelOp>())
+    package.kernels.push_back(
+        {kernel, kernel.getSymName().str(),
+         kernelScratchBytes(kernel, package.target)});
+  package.bos = integer("gpt.bos", -1);
+  package.eos = integer("gpt.eos", -1);
+  layOutWeights();
+  hash();
+  return success();
+}
+} // namespace
+
+FailureOr<PackageModel> gptc::planPackage(ModuleOp module,
+                                          const TargetDesc &target,
+                                          const PackageOptions &options) {
+  PackageModel package;
+  package.module = module;
+  package.target = target;
+  package.options = options;
+  if (failed(Builder(package).run()))
+    return failure();
+  return package;
+}
