@@ -1,0 +1,71 @@
+//===- Evaluator.h - what every op means, in double ------------*- C++ -*-===//
+//
+// A naive evaluator of gpt-dialect functions: graph functions, stepping
+// functions and fused ones, before and after outlining. It is the meaning that
+// kernels are checked against and shares no code with them. Arithmetic is
+// double throughout; constants and weights keep the values that they have in
+// their own types.
+//
+// An op without a rule, an index out of range and extents that do not agree
+// are errors at the op's location. It does not evaluate control flow.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GPTC_REFERENCE_EVALUATOR_H
+#define GPTC_REFERENCE_EVALUATOR_H
+
+#include "gptc/Reference/Tensor.h"
+#include "gptc/Reference/Weights.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include <functional>
+
+namespace gptc::reference {
+
+using Results = llvm::SmallVector<TensorRef, 2>;
+
+class Evaluator {
+public:
+  /// Sees every op evaluated outside regions of fused ops, kernel bodies
+  /// included.
+  using Observer =
+      std::function<void(mlir::Operation *, llvm::ArrayRef<TensorRef> operands,
+                         llvm::ArrayRef<TensorRef> results)>;
+
+  /// `weights` may be null when no extern global is loaded, and must outlive
+  /// the evaluator.
+  explicit Evaluator(WeightSource *weights = nullptr) : weights(weights) {}
+
+  void setObserver(Observer callback) { observer = std::move(callback); }
+
+  /// The results of calling `function`; caches among `args` are written.
+  mlir::FailureOr<Results> run(mlir::func::FuncOp function,
+                               llvm::ArrayRef<TensorRef> args);
+
+  /// The results of one op, given its operands: also of a `gpt.call`, by its
+  /// kernel's body, and of a `gpt.kernel`, its operands being the arguments and
+  /// its cache layer 0.
+  mlir::FailureOr<Results> evalOp(mlir::Operation *op,
+                                  llvm::ArrayRef<TensorRef> operands);
+
+private:
+  mlir::FailureOr<Results> evalChecked(mlir::Operation *op,
+                                       llvm::ArrayRef<TensorRef> operands);
+  mlir::FailureOr<Results> dispatch(mlir::Operation *op,
+                                    llvm::ArrayRef<TensorRef> operands);
+  mlir::FailureOr<Results> runRegion(mlir::Operation *callable,
+                                     mlir::Region &body,
+                                     llvm::ArrayRef<TensorRef> args);
+  mlir::FailureOr<Results> loadGlobal(mlir::ml_program::GlobalLoadConstOp op);
+
+  WeightSource *weights;
+  Observer observer;
+  int depth = 0;
+  /// Added to the cache layer that an op names: set by the call of a kernel.
+  int64_t layerBase = 0;
+  llvm::DenseMap<mlir::Operation *, TensorRef> denseGlobals;
+};
+
+} // namespace gptc::reference
+
+#endif // GPTC_REFERENCE_EVALUATOR_H

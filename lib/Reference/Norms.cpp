@@ -1,0 +1,55 @@
+//===- Norms.cpp - layer and root-mean-square normalisation ---------------===//
+//
+// Two passes over a row: the mean first, then squared deviations from it
+// (arXiv:1607.06450, arXiv:1910.07467). C is the extent of a row.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Rules.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace gptc::reference;
+namespace gpt = gptc::gpt;
+
+/// y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta for each row,
+/// with mean taken as 0 when not `centered`.
+static Outcome normalize(Operation *op, const Tensor &x, const Tensor &gamma,
+                         const Tensor *beta, double eps, bool centered) {
+  int64_t C = x.columns();
+  if (failed(expectExtent(op, gamma.elements(), C, "elements of gamma")) ||
+      (beta &&
+       failed(expectExtent(op, beta->elements(), C, "elements of beta"))))
+    return failure();
+  auto result = allocate(op, x.shape);
+  if (!result)
+    return failure();
+  for (int64_t row = 0; row < x.rows(); ++row) {
+    const double *in = x.data.data() + row * C;
+    double *out = result->data.data() + row * C;
+    double mean = 0.0, square = 0.0;
+    if (centered) {
+      for (int64_t c = 0; c < C; ++c)
+        mean += in[c];
+      mean /= C;
+    }
+    for (int64_t c = 0; c < C; ++c)
+      square += (in[c] - mean) * (in[c] - mean);
+    double scale = 1.0 / std::sqrt(square / C + eps);
+    for (int64_t c = 0; c < C; ++c)
+      out[c] =
+          (in[c] - mean) * scale * gamma.data[c] + (beta ? beta->data[c] : 0.0);
+  }
+  return Results{result};
+}
+
+Outcome gptc::reference::eval(gpt::LayerNormOp op, const Call &call) {
+  const Tensor *beta = op.getBeta() ? &call[op.getBeta()] : nullptr;
+  return normalize(op, call[op.getX()], call[op.getGamma()], beta,
+                   op.getEps().convertToDouble(), /*centered=*/true);
+}
+
+Outcome gptc::reference::eval(gpt::RmsNormOp op, const Call &call) {
+  return normalize(op, call[op.getX()], call[op.getGamma()], nullptr,
+                   op.getEps().convertToDouble(), /*centered=*/false);
+}

@@ -1,0 +1,136 @@
+// Masks, softmax and attention, unfused and as gpt.flash_attention.
+#include "Evaluate.h"
+
+using namespace gptc::reference;
+
+namespace {
+class AttentionTest : public EvaluateTest {
+protected:
+  /// q, k, v of H, H / groups heads: the unfused spelling and the fused op,
+  /// which must agree.
+  std::vector<double> attention(int64_t heads, int64_t kvHeads, int64_t D,
+                                int64_t Sq, int64_t Sk, bool causal,
+                                double scale, std::vector<double> q,
+                                std::vector<double> k, std::vector<double> v) {
+    auto type = [](int64_t h, const std::string &last) {
+      return "tensor<" + std::to_string(h) + "x?x" + last + "xf32>";
+    };
+    std::string qType = type(heads, std::to_string(D));
+    std::string kType = type(kvHeads, std::to_string(D));
+    std::string sType = type(heads, "?");
+    std::string groups = " groups " + std::to_string(heads / kvHeads);
+    std::string factor = std::to_string(scale);
+    std::string header = "func.func @f(%q: " + qType + ", %k: " + kType +
+                         ", %v: " + kType + ") -> " + qType + " {\n";
+    std::string footer = "return %o : " + qType + "\n}";
+    std::vector<TensorRef> args = {makeTensor({heads, Sq, D}, q),
+                                   makeTensor({kvHeads, Sk, D}, k),
+                                   makeTensor({kvHeads, Sk, D}, v)};
+    auto fused = run(header + "%o = gpt.flash_attention %q, %k, %v " +
+                         (causal ? "causal " : "") + "scale " + factor +
+                         groups + " : " + qType + ", " + kType + "\n" + footer,
+                     args);
+    auto unfused =
+        run(header + "%s = gpt.matmul %q, %k transpose_b" + groups + " : " +
+                qType + ", " + kType + " -> " + sType +
+                "\n%ss = gpt.scale %s by " + factor + " : " + sType + "\n" +
+                (causal ? "%m = gpt.causal_mask %ss : " + sType + "\n"
+                        : "%m = gpt.dropout %ss p 0.0 : " + sType + "\n") +
+                "%p = gpt.softmax %m : " + sType + "\n%o = gpt.matmul %p, %v" +
+                groups + " : " + sType + ", " + kType + " -> " + qType + "\n" +
+                footer,
+            args);
+    expectNear(fused, unfused, 1e-12);
+    return fused;
+  }
+
+  /// Q = 0, V[j] = j, one head of size 1.
+  std::vector<double> uniform(int64_t Sq, int64_t Sk) {
+    return attention(1, 1, 1, Sq, Sk, true, 1.0, repeat(Sq, 0), repeat(Sk, 0),
+                     iota(Sk));
+  }
+};
+} // namespace
+
+TEST_F(AttentionTest, CausalIsAlignedBottomRight) {
+  expectNear(uniform(2, 5), {1.5, 2.0});
+  expectNear(uniform(1, 5), {2.0});
+  expectNear(uniform(5, 5), {0, 0.5, 1, 1.5, 2});
+  // More queries than keys: the first rows see nothing.
+  expectNear(uniform(5, 2), {0, 0, 0, 0, 0.5});
+  for (auto [Sq, Sk] : {std::pair(3, 128), std::pair(64, 65), std::pair(65, 64),
+                        std::pair(127, 129)}) {
+    auto rows = uniform(Sq, Sk);
+    ASSERT_EQ(rows.size(), size_t(Sq));
+    for (int i = 0; i < Sq; ++i)
+      EXPECT_NEAR(rows[i], std::max(0, i + Sk - Sq) / 2.0, 1e-12);
+  }
+}
+
+TEST_F(AttentionTest, NoKeysGiveZero) { expectNear(uniform(2, 0), {0, 0}); }
+
+TEST_F(AttentionTest, EveryQueryHeadHasItsKVHead) {
+  for (auto [heads, kvHeads] :
+       {std::pair(6, 2), std::pair(8, 1), std::pair(12, 2), std::pair(32, 8),
+        std::pair(12, 3), std::pair(4, 4)}) {
+    std::vector<double> v(kvHeads), expected(heads);
+    for (int g = 0; g < kvHeads; ++g)
+      v[g] = g + 1;
+    for (int h = 0; h < heads; ++h)
+      expected[h] = h / (heads / kvHeads) + 1;
+    expectNear(attention(heads, kvHeads, 1, 1, 1, true, 1.0, repeat(heads, 0),
+                         repeat(kvHeads, 0), v),
+               expected);
+  }
+}
+
+TEST_F(AttentionTest, TheScaleMultipliesTheProduct) {
+  // q = k0 = [1, 1, 1, 1], k1 = 0, V = [1, 0] in every channel: sigmoid(4 s).
+  auto output = [&](double scale) {
+    return attention(1, 1, 4, 1, 2, false, scale, repeat(4, 1),
+                     {1, 1, 1, 1, 0, 0, 0, 0}, {1, 1, 1, 1, 0, 0, 0, 0});
+  };
+  expectNear(output(1.0), repeat(4, 0.9820138), 1e-7);
+  expectNear(output(0.5), repeat(4, 0.8807971), 1e-7);
+  expectNear(output(0.25), repeat(4, 0.7310586), 1e-7);
+}
+
+TEST_F(AttentionTest, HugeScores) {
+  // One-hot weights; the larger score wins without NaN.
+  expectNear(attention(1, 1, 1, 1, 2, false, 1.0, {1e4}, {1, 2}, {3, 7}), {7});
+  expectNear(attention(1, 1, 1, 1, 2, false, 1.0, {-40}, {1, 1}, {1, 1}), {1});
+}
+
+TEST_F(AttentionTest, MasksAndEmptyRows) {
+  const double hidden = -std::numeric_limits<double>::infinity();
+  std::string additive = R"mlir(
+    func.func @f(%s: tensor<1x3x2xf32>, %m: tensor<3x2xf32>) -> tensor<1x3x2xf32> {
+      %h = gpt.mask %s, %m : tensor<1x3x2xf32>, tensor<3x2xf32>
+      %p = gpt.softmax %h : tensor<1x3x2xf32>
+      return %p : tensor<1x3x2xf32>
+    })mlir";
+  TensorRef scores = makeTensor({1, 3, 2}, {0, 0, 5, 7, 0, std::log(3.0)});
+  expectNear(
+      run(additive, {scores, makeTensor({3, 2}, {0, 0, hidden, hidden, 0, 0})}),
+      {0.5, 0.5, 0, 0, 0.25, 0.75});
+
+  std::string boolean = R"mlir(
+    func.func @f(%s: tensor<1x3x2xf32>, %m: tensor<3x2xi1>) -> tensor<1x3x2xf32> {
+      %h = gpt.mask %s, %m : tensor<1x3x2xf32>, tensor<3x2xi1>
+      %p = gpt.softmax %h : tensor<1x3x2xf32>
+      return %p : tensor<1x3x2xf32>
+    })mlir";
+  expectNear(run(boolean, {scores, makeInts({3, 2}, {1, 1, 0, 0, 0, 1})}),
+             {0.5, 0.5, 0, 0, 0, 1});
+}
+
+TEST_F(AttentionTest, NaNScoresStayVisible) {
+  auto y = run(R"mlir(
+    func.func @f(%s: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %p = gpt.softmax %s : tensor<1x2xf32>
+      return %p : tensor<1x2xf32>
+    })mlir",
+               {makeTensor({1, 2}, {NAN, 1})});
+  ASSERT_EQ(y.size(), 2u);
+  EXPECT_TRUE(std::isnan(y[0]));
+}

@@ -1,0 +1,79 @@
+// gpt.fused_gemm: sections, lanes, residual, rope and append.
+#include "Evaluate.h"
+
+using namespace gptc::reference;
+
+namespace {
+using FusedGemmTest = EvaluateTest;
+} // namespace
+
+TEST_F(FusedGemmTest, BiasActivationAndResidual) {
+  // silu(x w + b) + r with x w + b = ln 3: silu = ln 3 * 3 / 4.
+  auto y =
+      run(R"mlir(
+    func.func @f(%x: tensor<?x2xf32>, %w: tensor<1x2xf32>, %b: tensor<1xf32>, %r: tensor<?x1xf32>) -> tensor<?x1xf32> {
+      %y = gpt.fused_gemm %x : tensor<?x2xf32> residual %r
+        section %w : tensor<1x2xf32> bias %b epilogue (%acc, %res) {
+          %s = gpt.silu %acc : f32
+          %z = arith.addf %s, %res : f32
+          gpt.yield %z : f32
+        } -> tensor<?x1xf32>
+      return %y : tensor<?x1xf32>
+    })mlir",
+          {makeTensor({1, 2}, {1, 2}), makeTensor({1, 2}, {3, -1}),
+           makeTensor({1}, {std::log(3.0) - 1}), makeTensor({1, 1}, {10})});
+  expectNear(y, {10 + 0.75 * std::log(3.0)});
+}
+
+TEST_F(FusedGemmTest, Lanes) {
+  // gate * up with a constant in the region, weights in both orientations.
+  auto y = run(R"mlir(
+    func.func @f(%x: tensor<?x2xf32>, %g: tensor<2x2xf32>, %u: tensor<2x2xf32>) -> tensor<?x2xf32> {
+      %y = gpt.fused_gemm %x : tensor<?x2xf32>
+        lanes (%g : tensor<2x2xf32>, %u : tensor<2x2xf32> in_out) epilogue (%a, %b) {
+          %two = arith.constant 2.0 : f32
+          %m = arith.mulf %a, %b : f32
+          %z = arith.mulf %m, %two : f32
+          gpt.yield %z : f32
+        } -> tensor<?x2xf32>
+      return %y : tensor<?x2xf32>
+    })mlir",
+               {makeTensor({1, 2}, {1, 10}), makeTensor({2, 2}, {1, 2, 3, 4}),
+                makeTensor({2, 2}, {1, 2, 3, 4})});
+  // a = [21, 43], b = [31, 42].
+  expectNear(y, {2 * 21 * 31, 2 * 43 * 42});
+}
+
+TEST_F(FusedGemmTest, QKVWithRopeAndAppend) {
+  // One head of size 2; q, k, v are x times 1, 2, 3. Position 1, one pair: the
+  // angle is 1 rad.
+  std::string text = R"mlir(
+    !cache = !gpt.kv_cache<1 x 1 x 2, page 64, f32>
+    func.func @f(%x: tensor<?x2xf32>, %wq: tensor<2x2xf32>, %wk: tensor<2x2xf32>, %wv: tensor<2x2xf32>, %p: tensor<?xi32>, %s: tensor<?xi32>, %c: !cache) -> tensor<?x2xf32> {
+      %cs = gpt.rope_table %p <base 2.0, pairs half, dim 2> : tensor<?xi32> -> tensor<?x2x2xf32>
+      %q, %c1 = gpt.fused_gemm %x : tensor<?x2xf32> at %p, %s rope %cs : tensor<?x2x2xf32> cache %c : !cache layer 0 sections {
+        %wq : tensor<2x2xf32> rope half epilogue (%acc, %partner, %cos, %sin) {
+          %0 = arith.mulf %acc, %cos : f32
+          %1 = math.fma %partner, %sin, %0 : f32
+          gpt.yield %1 : f32
+        } -> tensor<?x2xf32>,
+        %wk : tensor<2x2xf32> rope half append keys epilogue (%acc, %partner, %cos, %sin) {
+          %0 = arith.mulf %acc, %cos : f32
+          %1 = math.fma %partner, %sin, %0 : f32
+          gpt.yield %1 : f32
+        },
+        %wv : tensor<2x2xf32> append values
+      }
+      return %q : tensor<?x2xf32>
+    })mlir";
+  TensorRef cache = makeCache(1, 1, 2);
+  auto weight = [](double v) { return makeTensor({2, 2}, {v, 0, 0, v}); };
+  auto y = run(text, {makeTensor({2, 2}, {1, 0, 0, 1}), weight(1), weight(2),
+                      weight(3), makeInts({2}, {0, 1}), makeInts({2}, {7, 7}),
+                      cache});
+  const double c = std::cos(1.0), s = std::sin(1.0);
+  expectNear(y, {1, 0, -s, c}, 1e-15);
+  expectNear(cache->cache->rows(KVCache::Keys, 0, 7), {2, 0, -2 * s, 2 * c},
+             1e-15);
+  expectNear(cache->cache->rows(KVCache::Values, 0, 7), {3, 0, 0, 3}, 0);
+}

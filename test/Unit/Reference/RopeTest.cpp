@@ -1,0 +1,108 @@
+// Rotary embedding: pairing, tables, Llama 3 scaling.
+#include "Evaluate.h"
+
+using namespace gptc::reference;
+
+namespace {
+class RopeTest : public EvaluateTest {
+protected:
+  /// One head of size 4 at `position`, by gpt.rope; then the same by
+  /// gpt.rope_table and gpt.rotate, which must agree.
+  std::vector<double> rope(const std::string &pairs, int64_t position,
+                           std::vector<double> x) {
+    std::string attribute = "<base 1.0e4, pairs " + pairs + ", dim 4>";
+    std::vector<TensorRef> args = {makeTensor({1, 1, 4}, x),
+                                   makeInts({1}, {position})};
+    auto direct = run(header + "%y = gpt.rope %x, %p " + attribute +
+                          " : tensor<1x?x4xf32>, tensor<?xi32>\n" + footer,
+                      args);
+    auto byTable =
+        run(header + "%t = gpt.rope_table %p " + attribute +
+                " : tensor<?xi32> -> tensor<?x2x4xf32>\n"
+                "%y = gpt.rotate %x, %t " +
+                pairs + " : tensor<1x?x4xf32>, tensor<?x2x4xf32>\n" + footer,
+            args);
+    expectNear(byTable, direct, 0);
+    return direct;
+  }
+
+  /// sin of every frequency at position 1 (half pairing), so that small
+  /// frequencies show as themselves.
+  std::vector<double> frequencies(const std::string &attribute, int64_t dim) {
+    std::string type = "tensor<?x2x" + std::to_string(dim) + "xf32>";
+    auto table =
+        run("func.func @f(%p: tensor<?xi32>) -> " + type +
+                " {\n%t = gpt.rope_table %p " + attribute +
+                " : tensor<?xi32> -> " + type + "\nreturn %t : " + type + "\n}",
+            {makeInts({1}, {1})});
+    if (table.empty())
+      return {};
+    std::vector<double> result;
+    for (int64_t i = 0; i < dim / 2; ++i)
+      result.push_back(std::atan2(table[dim + dim / 2 + i], table[i]));
+    return result;
+  }
+
+  const std::string header =
+      "func.func @f(%x: tensor<1x?x4xf32>, %p: tensor<?xi32>) -> "
+      "tensor<1x?x4xf32> {\n";
+  const std::string footer = "return %y : tensor<1x?x4xf32>\n}";
+};
+} // namespace
+
+TEST_F(RopeTest, Pairing) {
+  expectNear(rope("adjacent", 1, {1, 0, 0, 0}), {0.540302, 0.841471, 0, 0},
+             1e-6);
+  expectNear(rope("adjacent", 1, {0, 1, 0, 0}), {-0.841471, 0.540302, 0, 0},
+             1e-6);
+  expectNear(rope("half", 1, {1, 0, 0, 0}), {0.540302, 0, 0.841471, 0}, 1e-6);
+  expectNear(rope("half", 1, {0, 1, 0, 0}), {0, 0.999950, 0, 0.0099998}, 1e-6);
+}
+
+TEST_F(RopeTest, PositionZeroIsTheIdentityAndNormsStay) {
+  for (const char *pairs : {"half", "adjacent"}) {
+    expectNear(rope(pairs, 0, {1, 2, 3, 4}), {1, 2, 3, 4}, 0);
+    auto y = rope(pairs, 12345, {1, 2, 3, 4});
+    double norm = 0;
+    for (double value : y)
+      norm += value * value;
+    EXPECT_NEAR(norm, 30, 1e-12);
+  }
+}
+
+TEST_F(RopeTest, OnlyTheDistanceCounts) {
+  auto q = rope("half", 7, {1, 0, 0, 0}), k = rope("half", 4, {1, 0, 0, 0});
+  ASSERT_EQ(q.size() + k.size(), 8u);
+  double product = 0;
+  for (int i = 0; i < 4; ++i)
+    product += q[i] * k[i];
+  EXPECT_NEAR(product, -0.989992, 1e-6); // cos 3
+}
+
+TEST_F(RopeTest, Llama3Scaling) {
+  auto plain = frequencies("<base 5.0e5, pairs half, dim 128>", 128);
+  auto scaled = frequencies(
+      "<base 5.0e5, pairs half, dim 128, scaling #gpt.llama3<factor "
+      "8.0, low 1.0, high 4.0, original 8192>>",
+      128);
+  ASSERT_EQ(plain.size(), 64u);
+  ASSERT_EQ(scaled.size(), 64u);
+  for (int i = 0; i <= 28; ++i)
+    EXPECT_NEAR(scaled[i], plain[i], 1e-15);
+  for (int i = 35; i < 64; ++i)
+    EXPECT_NEAR(scaled[i], plain[i] / 8, 1e-15);
+  EXPECT_NEAR(scaled[29], 2.166571e-3, 1e-9);
+  EXPECT_NEAR(scaled[31], 8.567514e-4, 1e-10);
+  EXPECT_NEAR(scaled[34], 1.785078e-4, 1e-10);
+  EXPECT_NEAR(scaled[63], 3.068926e-7, 1e-13);
+
+  auto small =
+      frequencies("<base 5.0e5, pairs half, dim 64, scaling #gpt.llama3<factor "
+                  "32.0, low 1.0, high 4.0, original 8192>>",
+                  64);
+  ASSERT_EQ(small.size(), 32u);
+  EXPECT_NEAR(small[15], 1.290548e-3, 1e-9);
+  EXPECT_NEAR(small[16], 4.295568e-4, 1e-10);
+  EXPECT_NEAR(small[17], 9.708288e-5, 1e-11);
+  EXPECT_NEAR(small[31], 9.418307e-8, 1e-14);
+}
