@@ -47,7 +47,6 @@ void gptc::buildFusionPipeline(OpPassManager &pm,
   pm.addPass(createLowerRope());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  pm.addPass(createIsolateEpilogues());
 }
 
 void gptc::buildUnfusedPipeline(OpPassManager &pm) {

@@ -53,12 +53,4 @@ def FuseEpilogue : FusionPass<"gpt-fuse-epilogue"> {
   }];
 }
 
-def IsolateEpilogues : Pass<"gpt-isolate-epilogues"> {
-  let summary = "give every epilogue its own constants";
-  let description = [{
-    Canonicalize hoists constants out of regions. A kernel holds its epilogue alone, so they are cloned back.
-  }];
-  let dependentDialects = ["::gptc::gpt::GptDialect"];
-}
-
 #endif
