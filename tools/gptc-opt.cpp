@@ -8,6 +8,7 @@
 #include "gptc/Dialect/Gpt/Gpt.h"
 #include "gptc/Dialect/Gpt/ParseGuard.h"
 #include "gptc/Fusion/Passes.h"
+#include "gptc/Kernel/Passes.h"
 #include "gptc/Stepping/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -23,15 +24,13 @@
 
 using namespace mlir;
 
-// Each room that has passes offers one function here:
-//   gptc::registerSteppingPasses(), gptc::registerFusionPasses(),
-//   gptc::registerKernelPasses()
 static void registerPasses() {
   registerCanonicalizerPass();
   registerCSEPass();
   gptc::registerSteppingPasses();
   gptc::registerFusionPasses();
   gptc::registerFusionPipelines();
+  gptc::registerKernelPasses();
 }
 
 int main(int argc, char **argv) {
