@@ -36,8 +36,8 @@ func.func @other_groups(%q: tensor<4x?x8xf32>, %k: tensor<2x?x8xf32>, %v: tensor
 func.func @not_causal_over_cache(%q: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>,
                                  %c: !gpt.kv_cache<1 x 2 x 8, page 64, f32>)
     -> (tensor<2x?x8xf32>, !gpt.kv_cache<1 x 2 x 8, page 64, f32>) {
-  %c1 = gpt.kv_append %c, %k, %k at %pos, %seq layer 0 : <1 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
-  %K, %V = gpt.kv_read %c1 layer 0 : <1 x 2 x 8, page 64, f32> -> tensor<2x?x8xf32>
+  %c1 = gpt.kv_append %c, %k, %k at %pos, %seq layer 0 : !gpt.kv_cache<1 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %K, %V = gpt.kv_read %c1 layer 0 : !gpt.kv_cache<1 x 2 x 8, page 64, f32> -> tensor<2x?x8xf32>
   %s = gpt.matmul %q, %K transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
   %p = gpt.softmax %s : tensor<2x?x?xf32>
   %o = gpt.matmul %p, %V : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>

@@ -49,8 +49,8 @@ func.func @cached(%q: tensor<?x32xf32>, %k: tensor<2x?x8xf32>, %v: tensor<2x?x8x
                   %seq: tensor<?xi32>, %c: !gpt.kv_cache<2 x 2 x 8, page 64, f32>)
     -> (tensor<?x32xf32>, !gpt.kv_cache<2 x 2 x 8, page 64, f32>) {
   %qh = gpt.split_heads %q : tensor<?x32xf32> -> tensor<4x?x8xf32>
-  %c1 = gpt.kv_append %c, %k, %v at %pos, %seq layer 1 : <2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
-  %K, %V = gpt.kv_read %c1 layer 1 : <2 x 2 x 8, page 64, f32> -> tensor<2x?x8xf32>
+  %c1 = gpt.kv_append %c, %k, %v at %pos, %seq layer 1 : !gpt.kv_cache<2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %K, %V = gpt.kv_read %c1 layer 1 : !gpt.kv_cache<2 x 2 x 8, page 64, f32> -> tensor<2x?x8xf32>
   %s = gpt.matmul %qh, %K transpose_b groups 2 : tensor<4x?x8xf32>, tensor<2x?x8xf32> -> tensor<4x?x?xf32>
   %t = gpt.scale %s by 0.5 : tensor<4x?x?xf32>
   %m = gpt.causal_mask %t : tensor<4x?x?xf32>

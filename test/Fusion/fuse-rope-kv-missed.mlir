@@ -13,7 +13,7 @@ func.func @values_have_user(%n: tensor<?x16xf32>, %wk: tensor<16x16xf32>, %wv: t
   }
   %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<2x?x8xf32>
   %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<2x?x8xf32>
-  %c1 = gpt.kv_append %c, %kh, %vh at %pos, %seq layer 0 : <1 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %c1 = gpt.kv_append %c, %kh, %vh at %pos, %seq layer 0 : !gpt.kv_cache<1 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
   return %c1, %v : !gpt.kv_cache<1 x 2 x 8, page 64, f32>, tensor<?x16xf32>
 }
 
@@ -27,7 +27,7 @@ func.func @two_gemms(%n: tensor<?x16xf32>, %wk: tensor<16x16xf32>, %wv: tensor<1
   %v = gpt.fused_gemm %n : tensor<?x16xf32> section %wv : tensor<16x16xf32> -> tensor<?x16xf32>
   %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<2x?x8xf32>
   %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<2x?x8xf32>
-  %c1 = gpt.kv_append %c, %kh, %vh at %pos, %seq layer 0 : <1 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %c1 = gpt.kv_append %c, %kh, %vh at %pos, %seq layer 0 : !gpt.kv_cache<1 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
   return %c1 : !gpt.kv_cache<1 x 2 x 8, page 64, f32>
 }
 

@@ -27,7 +27,7 @@ func.func @rope_and_append(%n: tensor<?x32xf32>, %wq: tensor<32x32xf32>, %wk: te
   %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<2x?x8xf32>
   %qr = gpt.rope %qh, %pos <base 1.0e5, pairs adjacent, dim 8> : tensor<4x?x8xf32>, tensor<?xi32>
   %kr = gpt.rope %kh, %pos <base 1.0e5, pairs adjacent, dim 8> : tensor<2x?x8xf32>, tensor<?xi32>
-  %c1 = gpt.kv_append %c, %kr, %vh at %pos, %seq layer 3 : <4 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %c1 = gpt.kv_append %c, %kr, %vh at %pos, %seq layer 3 : !gpt.kv_cache<4 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
   return %qr, %c1 : tensor<4x?x8xf32>, !gpt.kv_cache<4 x 2 x 8, page 64, f32>
 }
 
@@ -47,6 +47,6 @@ func.func @append_only(%n: tensor<?x16xf32>, %wk: tensor<16x16xf32>, %wv: tensor
   }
   %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<2x?x8xf32>
   %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<2x?x8xf32>
-  %c1 = gpt.kv_append %c, %kh, %vh at %pos, %seq layer 0 : <1 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %c1 = gpt.kv_append %c, %kh, %vh at %pos, %seq layer 0 : !gpt.kv_cache<1 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
   return %c1 : !gpt.kv_cache<1 x 2 x 8, page 64, f32>
 }
