@@ -28,7 +28,7 @@ bool allocate(const gptc_host &host, uint64_t bytes, bool zeroed,
       pointer = host.allocate(host.user, total, vectorBytes);
     } else if (total >= mapBytes) {
       pointer = mmap(nullptr, total, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (pointer == MAP_FAILED)
         pointer = nullptr;
       else

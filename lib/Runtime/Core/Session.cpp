@@ -137,11 +137,11 @@ static bool allocateStep(Session &session) {
   if (!session.step)
     return true;
 
-  resetCache(cache);
   if (!allocate(host, saturatingMul(cache.pageBytes, cache.pages), true,
                 session.cachePool))
     return false;
   cache.pool = static_cast<char *>(session.cachePool.pointer);
+  resetCache(cache);
   for (int64_t l = 0; l < program.kv.layers; ++l)
     session.views[l] = {cache.pool +
                             l * program.kv.heads * program.kv.block_bytes,

@@ -1,0 +1,201 @@
+//===- ToyModel.cpp - Kernels and program of the toy package --------------===//
+//
+// With TOY_SINGLE the step entry sees one sequence at a time, as -O0 code does,
+// and keeps its scores in a [T, S] buffer.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ToyModel.h"
+#include "gptc/Format/Program.h"
+#include "gptc/Format/WeightLayout.h"
+#include <cassert>
+
+using namespace toy;
+
+namespace {
+
+constexpr int64_t NR = 16, panels = (V + NR - 1) / NR;
+constexpr int64_t blockBytes = 2 * D * page * 4;
+
+float table(const void *packed, int64_t token, int64_t d) {
+  return static_cast<const float *>(
+      packed)[(token / NR * D + d) * NR + token % NR];
+}
+
+/// Calls f(token index, run) for this thread's share of the tokens.
+template <typename F>
+void eachToken(const gptc_kv_view &view, int64_t thread, int64_t threads, F f) {
+  for (int64_t r = 0; r < view.run_count; ++r)
+    for (int64_t i = 0; i < view.runs[r].count; ++i)
+      if ((view.runs[r].first + i) % threads == thread)
+        f(view.runs[r].first + i, view.runs[r]);
+}
+
+float *key(const gptc_kv_view &view, int64_t sequence, int64_t position,
+           int64_t d) {
+  int64_t p = view.pages[sequence * view.max_pages + position / page];
+  char *block = view.pool + p * layers * blockBytes;
+  return reinterpret_cast<float *>(block) + d * page + position % page;
+}
+
+/// args: tokens, positions, table, bias, cache 0, cache 1; dims: T
+void append(void *const *args, const int64_t *, void *, int64_t thread,
+            int64_t threads) {
+  auto *tokens = static_cast<const int32_t *>(args[0]);
+  auto *positions = static_cast<const int32_t *>(args[1]);
+  auto *bias = static_cast<const float *>(args[3]);
+  for (int64_t l = 0; l < layers; ++l) {
+    auto &view = *static_cast<const gptc_kv_view *>(args[4 + l]);
+    eachToken(view, thread, threads, [&](int64_t t, const gptc_run_desc &run) {
+      for (int64_t d = 0; d < D; ++d)
+        *key(view, run.sequence, positions[t], d) =
+            float(l + 1) *
+            (table(args[2], tokens[t], d) + bias[d] * float(positions[t]));
+    });
+  }
+}
+
+/// args: positions, cache 0, cache 1, h [T, D], scores; dims: T (, S)
+void attend(void *const *args, const int64_t *dims, void *scratch,
+            int64_t thread, int64_t threads) {
+  auto *positions = static_cast<const int32_t *>(args[0]);
+  auto &first = *static_cast<const gptc_kv_view *>(args[1]);
+  auto *h = static_cast<float *>(args[3]);
+  auto *sum = static_cast<float *>(scratch);
+  eachToken(first, thread, threads, [&](int64_t t, const gptc_run_desc &run) {
+    for (int64_t d = 0; d < D; ++d)
+      sum[d] = 0;
+    for (int64_t j = 0; j <= positions[t]; ++j)
+      for (int64_t l = 0; l < layers; ++l)
+        for (int64_t d = 0; d < D; ++d)
+          sum[d] += float(j + 1) *
+                    *key(*static_cast<const gptc_kv_view *>(args[1 + l]),
+                         run.sequence, j, d);
+    for (int64_t d = 0; d < D; ++d)
+      h[t * D + d] = sum[d];
+#ifdef TOY_SINGLE
+    for (int64_t s = 0; s < dims[1]; ++s) // must be there to be written
+      static_cast<float *>(args[4])[t * dims[1] + s] = 1;
+#endif
+  });
+}
+
+/// args: h, rows, table, logits [R, V]; dims: R
+void head(void *const *args, const int64_t *dims, void *, int64_t thread,
+          int64_t threads) {
+  auto *h = static_cast<const float *>(args[0]);
+  auto *rows = static_cast<const int32_t *>(args[1]);
+  auto *logits = static_cast<float *>(args[3]);
+  for (int64_t r = 0; r < dims[0]; ++r)
+    for (int64_t v = thread; v < V; v += threads) {
+      float sum = 0;
+      for (int64_t d = 0; d < D; ++d)
+        sum += table(args[2], v, d) * h[rows[r] * D + d];
+      logits[r * V + v] = sum;
+    }
+}
+
+/// args: x, index, table, y; dims: n
+void gather(void *const *args, const int64_t *dims, void *, int64_t thread,
+            int64_t threads) {
+  auto *x = static_cast<const float *>(args[0]);
+  auto *index = static_cast<const int32_t *>(args[1]);
+  auto *y = static_cast<float *>(args[3]);
+  for (int64_t i = thread; i < dims[0]; i += threads)
+    for (int64_t d = 0; d < D; ++d)
+      y[i * D + d] = x[i * D + d] + table(args[2], index[i], d);
+}
+
+constexpr gptc_arg in(int i) { return {GPTC_ARG_INPUT, i}; }
+constexpr gptc_arg out(int i) { return {GPTC_ARG_OUTPUT, i}; }
+constexpr gptc_arg buffer(int i) { return {GPTC_ARG_BUFFER, i}; }
+constexpr gptc_arg weight(int i) { return {GPTC_ARG_WEIGHT, i}; }
+constexpr gptc_arg cache(int i) { return {GPTC_ARG_CACHE, i}; }
+
+#ifdef TOY_SINGLE
+constexpr int32_t attendDims = 2, keysDim = 2, kind = GPTC_ENTRY_STEP_SINGLE;
+#else
+constexpr int32_t attendDims = 1, keysDim = -1, kind = GPTC_ENTRY_STEP;
+#endif
+
+const gptc_arg appendArgs[] = {in(0),     in(1),    weight(0),
+                               weight(1), cache(0), cache(1)};
+const gptc_arg attendArgs[] = {in(1), cache(0), cache(1), buffer(0), buffer(1)};
+const gptc_arg headArgs[] = {buffer(0), in(3), weight(0), out(0)};
+const gptc_arg gatherArgs[] = {in(0), in(1), weight(0), out(0)};
+
+const gptc_call_desc stepCalls[] = {
+    {append, "append", appendArgs, 6, 1, {0}, 0, -1, {}},
+    {attend, "attend", attendArgs, 5, attendDims, {0, 2}, D * 4, -1, {}},
+    {head, "head", headArgs, 4, 1, {1}, 0, -1, {}}};
+const gptc_call_desc gatherCalls[] = {
+    {gather, "gather", gatherArgs, 4, 1, {0}, 0, -1, {}}};
+
+const gptc_size buffers[] = {{D * 4, {0, -1, -1, -1}, 0},
+                             {4, {0, keysDim, -1, -1}, 1}};
+const gptc_value_desc stepInputs[] = {{"tokens", GPTC_I32, 1, {-1}},
+                                      {"positions", GPTC_I32, 1, {-1}},
+                                      {"sequences", GPTC_I32, 1, {-1}},
+                                      {"rows", GPTC_I32, 1, {-2}}};
+const gptc_value_desc stepOutputs[] = {{"logits", GPTC_F32, 2, {-2, V}}};
+const gptc_value_desc gatherInputs[] = {
+    {"x", GPTC_F32, 2, {-1, D}},
+    {"index", GPTC_I32, 1, {-1, 0, 0, 0, 0, 0, 0, V}}};
+const gptc_value_desc gatherOutputs[] = {{"y", GPTC_F32, 2, {-1, D}}};
+
+const gptc_entry_desc entries[] = {
+    {"step", kind, kind == GPTC_ENTRY_STEP_SINGLE ? 3 : 2, 0, 1, keysDim, 4, 1,
+     2, 2, 3, stepInputs, stepOutputs, buffers, stepCalls},
+    {"gather", GPTC_ENTRY_PLAIN, 1, -1, -1, -1, 2, 1, 0, 0, 1, gatherInputs,
+     gatherOutputs, nullptr, gatherCalls}};
+
+constexpr uint64_t tableBytes = panels * NR * D * 4, biasBytes = 256;
+const gptc_weight_desc weights[] = {
+    {"table", GPTC_F32, GPTC_F32, GPTC_LAYOUT_PANEL, 0, V, D, 0, V, D, NR, 64,
+     tableBytes},
+    {"bias", GPTC_F32, GPTC_F32, GPTC_LAYOUT_VECTOR, 0, 1, D, 0, D, 1, 1,
+     64 + tableBytes, biasBytes}};
+
+const gptc_info info = {sizeof(gptc_info),
+                        "toy",
+                        "any",
+                        "f32",
+                        context,
+                        V,
+                        page,
+                        layers *blockBytes,
+                        tableBytes + biasBytes,
+                        /*eos=*/-1,
+                        /*bos=*/-1,
+                        2};
+
+} // namespace
+
+extern "C" {
+extern const uint64_t toyPackageHash = 0x1234;
+extern const gptc_program gptc_the_program
+    __attribute__((visibility("hidden")));
+const gptc_program gptc_the_program = {sizeof(gptc_program),
+                                       &info,
+                                       toyPackageHash,
+                                       2,
+                                       2,
+                                       entries,
+                                       weights,
+                                       64 + tableBytes + biasBytes,
+                                       {layers, 1, D, page, blockBytes},
+                                       "sse2"};
+/// What makes a shared library of it a package for gptc-run.
+const gptc_api *toy_api(void) { return gptc_core_api(); }
+}
+
+toy::Weights::Weights() : table(V * D), bias(D) {
+  for (int64_t v = 0; v < V; ++v)
+    for (int64_t d = 0; d < D; ++d)
+      table[v * D + d] = tableAt(v, d);
+  for (int64_t d = 0; d < D; ++d)
+    bias[d] = biasAt(d);
+  tensors[0] = {"unused", GPTC_F16, 1, {3}, nullptr, 0};
+  tensors[1] = {"bias", GPTC_F32, 1, {D}, bias.data(), 0};
+  tensors[2] = {"table", GPTC_F32, 2, {V, D}, table.data(), 0};
+}

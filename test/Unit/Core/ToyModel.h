@@ -1,0 +1,55 @@
+//===- ToyModel.h - A hand-written package for tests of the runtime -------===//
+//
+// Step entry: token t at position p becomes x = table[t] + bias * p; layer l
+// caches (l + 1) * x, and h = sum over both layers and all keys j <= p of
+// (j + 1) * key_j; logits = table h. All numbers are small integers, so that
+// every order of summation gives the same f32.
+// Plain entry "gather": y[i] = table[index[i]] + x[i], x [n, 8] and index [n].
+//
+// T tokens, D features, V vocabulary.
+//
+//===----------------------------------------------------------------------===//
+#ifndef GPTC_TEST_UNIT_CORE_TOYMODEL_H
+#define GPTC_TEST_UNIT_CORE_TOYMODEL_H
+
+#include "gptc/Runtime/gptc.h"
+#include <cstdint>
+#include <vector>
+
+namespace toy {
+
+constexpr int64_t D = 8, V = 20, context = 24, page = 4, layers = 2;
+
+inline float tableAt(int64_t token, int64_t d) {
+  return float((token * 3 + d * 5) % 7 - 3);
+}
+inline float biasAt(int64_t d) { return float(d % 3); }
+
+/// Logits after the last of `tokens`, computed from nothing.
+inline std::vector<float> reference(const std::vector<int32_t> &tokens) {
+  std::vector<float> h(D, 0), logits(V, 0);
+  for (size_t p = 0; p < tokens.size(); ++p)
+    for (int64_t d = 0; d < D; ++d)
+      h[d] += 3 * float(p + 1) * (tableAt(tokens[p], d) + biasAt(d) * float(p));
+  for (int64_t v = 0; v < V; ++v)
+    for (int64_t d = 0; d < D; ++d)
+      logits[v] += tableAt(v, d) * h[d];
+  return logits;
+}
+
+/// The tensors that a host hands over, and memory for them.
+struct Weights {
+  std::vector<float> table, bias;
+  gptc_tensor tensors[3];
+  Weights();
+};
+
+} // namespace toy
+
+extern "C" {
+const gptc_api *gptc_core_api(void);
+/// A damaged weights file is told from a whole one by these.
+extern const uint64_t toyPackageHash;
+}
+
+#endif // GPTC_TEST_UNIT_CORE_TOYMODEL_H
