@@ -1,0 +1,116 @@
+// RUN: gptc-opt %s -verify-diagnostics -split-input-file
+
+// expected-error @+1 {{[rope-C1] expected a finite base above 1, got 1.0}}
+func.func private @base() attributes {a = #gpt.rope<base 1.0, pairs half, dim 4>}
+
+// -----
+
+// An infinite base.
+// expected-error @+1 {{[rope-C1] expected a finite base above 1, got 0x7FF0000000000000}}
+func.func private @infinite() attributes {a = #gpt.rope<base 0x7FF0000000000000, pairs half, dim 4>}
+
+// -----
+
+// expected-error @+1 {{[rope-C2] expected an even dim between 2 and 1048576, got 63}}
+func.func private @odd() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 63>}
+
+// -----
+
+// expected-error @+1 {{[rope-C2] expected an even dim between 2 and 1048576, got 0}}
+func.func private @zero() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 0>}
+
+// -----
+
+// A dimension from which an array must not be made.
+// expected-error @+1 {{[rope-C2] expected an even dim between 2 and 1048576, got 9223372036854775806}}
+func.func private @huge() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 9223372036854775806>}
+
+// -----
+
+// expected-error @+1 {{expected pairs half or adjacent, got both}}
+func.func private @pairs() attributes {a = #gpt.rope<base 1.0e5, pairs both, dim 4>}
+
+// -----
+
+// expected-error @+1 {{[rope-C3] expected a finite factor of at least 1, got 0.5}}
+func.func private @factor() attributes {a = #gpt.llama3<factor 0.5, low 1.0, high 4.0, original 8192>}
+
+// -----
+
+// expected-error @+1 {{[rope-C3] expected a finite high frequency factor above the low one, got 1.0}}
+func.func private @high() attributes {a = #gpt.llama3<factor 8.0, low 1.0, high 1.0, original 8192>}
+
+// -----
+
+// expected-error @+1 {{[rope-C3] expected an original context of at least 1, got 0}}
+func.func private @original() attributes {a = #gpt.llama3<factor 8.0, low 1.0, high 4.0, original 0>}
+
+// -----
+
+// expected-error @+1 {{[kv_cache-C1] expected page between 1 and 2147483647, got 0}}
+func.func private @page(!gpt.kv_cache<2 x 3 x 4, page 0, f32>)
+
+// -----
+
+// expected-error @+1 {{[kv_cache-C1] expected heads between 1 and 2147483647, got -3}}
+func.func private @cache_heads(!gpt.kv_cache<2 x -3 x 4, page 16, f32>)
+
+// -----
+
+// expected-error @+1 {{[kv_cache-C2] expected element type f32, got 'i8'}}
+func.func private @element(!gpt.kv_cache<2 x 3 x 4, page 16, i8>)
+
+// -----
+
+// expected-error @+1 {{[attr-C1] unknown attribute 'gpt.contex' on a module; did you mean 'gpt.context'?}}
+module attributes {gpt.contex = 32 : i64} {}
+
+// -----
+
+// expected-error @+1 {{[attr-C1] unknown attribute 'gpt.temperature' on a module; expected gpt.name, gpt.checkpoint,}}
+module attributes {gpt.temperature = 1 : i64} {}
+
+// -----
+
+// expected-error @+1 {{[attr-C2] expected 'gpt.context' to be an i64 of at least 1, got 0 : i64}}
+module attributes {gpt.context = 0 : i64} {}
+
+// -----
+
+// expected-error @+1 {{[attr-C2] expected 'gpt.eos' to be an i64 of at least 0, got -1 : i64}}
+module attributes {gpt.eos = -1 : i64} {}
+
+// -----
+
+// expected-error @+1 {{[attr-C2] expected 'gpt.extra_ends' to be an array of i64 of at least 0}}
+module attributes {gpt.extra_ends = array<i64: 1, -2>} {}
+
+// -----
+
+// expected-error @+1 {{[attr-C2] expected 'gpt.name' to be a string that is not empty, got ""}}
+module attributes {gpt.name = ""} {}
+
+// -----
+
+// expected-error @+1 {{[attr-C2] expected 'gpt.stored' to be a #gpt.stored attribute, got "f"}}
+ml_program.global private @w(#ml_program.extern : tensor<4xf32>) : tensor<4xf32> {gpt.stored = "f"}
+
+// -----
+
+// expected-error @+1 {{[attr-C1] unknown attribute 'gpt.storde' on a global; did you mean 'gpt.stored'?}}
+ml_program.global private @w(#ml_program.extern : tensor<4xf32>) : tensor<4xf32> {gpt.storde = #gpt.stored<"f", "w", f32>}
+
+// -----
+
+// expected-error @+1 {{unknown attribute 'gpt.name' on 'func.func'; no gpt attribute stands there}}
+func.func private @on_function() attributes {gpt.name = "x"}
+
+// -----
+
+// expected-error @+1 {{[attr-C1] unknown attribute 'gpt.results' on result 0; did you mean 'gpt.result'?}}
+func.func private @on_result() -> (tensor<4xf32> {gpt.results = "logits"})
+
+// -----
+
+// expected-error @+1 {{[attr-C2] expected 'gpt.storage' to be one of "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", got "q3"}}
+func.func private @storage(tensor<4xf32> {gpt.storage = "q3"})

@@ -1,0 +1,80 @@
+// RUN: gptc-opt %s -verify-diagnostics -split-input-file
+
+func.func @dynamic(%x: tensor<4x?xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[layer_norm-C1] expected a static last dimension of at least 1, got 'tensor<4x?xf32>'}}
+  %0 = gpt.layer_norm %x, %g eps 1.0e-5 : tensor<4x?xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @gamma(%x: tensor<?x8xf32>, %g: tensor<9xf32>) {
+  // expected-error @+1 {{[rms_norm-C2] expected gamma of shape [8], got 'tensor<9xf32>'}}
+  %0 = gpt.rms_norm %x, %g eps 1.0e-5 : tensor<?x8xf32>, tensor<9xf32>
+  return
+}
+
+// -----
+
+func.func @beta(%x: tensor<?x8xf32>, %g: tensor<8xf32>, %b: tensor<8x1xf32>) {
+  // expected-error @+1 {{[layer_norm-C2] expected beta of shape [8], got 'tensor<8x1xf32>'}}
+  %0 = gpt.layer_norm %x, %g, %b eps 1.0e-5 : tensor<?x8xf32>, tensor<8xf32>, tensor<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @result(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[rms_norm-C3] expected a result of x's type 'tensor<?x8xf32>', got 'tensor<4x8xf32>'}}
+  %0 = "gpt.rms_norm"(%x, %g) {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @eps_negative(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[rms_norm-C4] expected a finite eps above 0, got -1.0e-5}}
+  %0 = gpt.rms_norm %x, %g eps -1.0e-5 : tensor<?x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @eps_nan(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[layer_norm-C4] expected a finite eps above 0, got 0x7FF8000000000000}}
+  %0 = gpt.layer_norm %x, %g eps 0x7FF8000000000000 : tensor<?x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @eps_integer(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+2 {{unexpected decimal integer literal for a floating point value}}
+  // expected-note @+1 {{add a trailing dot to make the literal a float}}
+  %0 = gpt.layer_norm %x, %g eps 1 : tensor<?x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @operands(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{expected 2 operands, but found 3}}
+  %0 = gpt.rms_norm %x, %g, %g eps 1.0e-5 : tensor<?x8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @dropout(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{[dropout-C1] expected p of at least 0 and below 1, got 1.0}}
+  %0 = gpt.dropout %x p 1.0 : tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gelu(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{GeluKind to be one of: erf, tanh, quick}}
+  %0 = gpt.gelu exact %x : tensor<?x8xf32>
+  return
+}
