@@ -46,6 +46,9 @@ FailureOr<Flash> matchFlash(gpt::MatmulOp output, Refuse refuse) {
   for (Value value : {a.q, a.k, a.v})
     if (cast<RankedTensorType>(value.getType()).getRank() != 3)
       return refuse(output, "expected q, k and v [H, S, D]");
+  if (a.k.getType() != a.v.getType() || output.getType() != a.q.getType())
+    return refuse(output, "expected keys and values of one type, and a result "
+                          "of the queries' type");
 
   auto read = a.k.getDefiningOp<gpt::KVReadOp>();
   if (!read)

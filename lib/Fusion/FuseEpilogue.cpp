@@ -64,8 +64,10 @@ struct LinearPattern : OpRewritePattern<gpt::LinearOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(gpt::LinearOp op,
                                 PatternRewriter &rewriter) const override {
-    if (cast<RankedTensorType>(op.getX().getType()).getRank() != 2)
-      return rewriter.notifyMatchFailure(op, "expected an activation [T, K]");
+    if (failed(isFusable(op, [&](Operation *at, const Twine &why) {
+          return rewriter.notifyMatchFailure(at, why);
+        })))
+      return failure();
     auto gemm = GemmParts(op).create(rewriter, op.getLoc());
     rewriter.replaceOp(op, gemm.outputOf(0));
     return success();

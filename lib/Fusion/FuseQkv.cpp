@@ -4,7 +4,7 @@
 //           %v = gpt.linear %n, %wv
 //           or %q, %k, %v = gpt.split (gpt.linear %n, %wqkv)
 //           that feed q, k and v of one attention, through split_heads, rope,
-//           a scale or the KV cache
+//           a norm of the heads, a scale or the KV cache
 // Produces: %q, %k, %v = gpt.fused_gemm %n sections of %wq, %wk, %wv
 //           (of a packed weight: its tensor.extract_slices)
 //
@@ -34,7 +34,8 @@ Value trace(Value value) {
       if (!append || append.getLayer() != read.getLayer())
         return value;
       source = value == read.getKeys() ? append.getKeys() : append.getValues();
-    } else if (isa<gpt::RopeOp, gpt::SplitHeadsOp>(op)) {
+    } else if (isa<gpt::RopeOp, gpt::SplitHeadsOp, gpt::LayerNormOp,
+                   gpt::RmsNormOp>(op)) {
       source = op->getOperand(0);
     } else if (!matchScale(value, source)) {
       return value;
@@ -49,10 +50,6 @@ struct Qkv {
   gpt::SplitOp split;                 // of the packed one
   SmallVector<unsigned> parts;        // of the split: q, k, v
 };
-
-bool isMatrix(Value value) {
-  return cast<RankedTensorType>(value.getType()).getRank() == 2;
-}
 
 FailureOr<Qkv> matchQkv(gpt::MatmulOp output, Refuse refuse) {
   FailureOr<Attention> attention = matchAttention(output, refuse);
@@ -78,8 +75,10 @@ FailureOr<Qkv> matchQkv(gpt::MatmulOp output, Refuse refuse) {
     if (split.getNumResults() != 3)
       return refuse(split,
                     "expected 3 parts, got " + Twine(split.getNumResults()));
-    if (!packed || !isMatrix(packed.getX()))
-      return refuse(split, "expected the split of a gpt.linear of [T, K]");
+    if (!packed)
+      return refuse(split, "expected the split of a gpt.linear");
+    if (failed(isFusable(packed, refuse)))
+      return failure();
     if (!packed->hasOneUse())
       return refuse(packed, "expected the split to be the only user");
     result.split = split;
@@ -89,9 +88,10 @@ FailureOr<Qkv> matchQkv(gpt::MatmulOp output, Refuse refuse) {
 
   for (Value source : sources) {
     auto linear = source.getDefiningOp<gpt::LinearOp>();
-    if (!linear || !isMatrix(linear.getX()))
-      return refuse(output,
-                    "expected q, k and v each from a gpt.linear of [T, K]");
+    if (!linear)
+      return refuse(output, "expected q, k and v each from a gpt.linear");
+    if (failed(isFusable(linear, refuse)))
+      return failure();
     if (!result.linears.empty() && linear.getX() != result.linears[0].getX())
       return refuse(linear, "expected the activation of the q projection");
     if (!result.linears.empty() &&

@@ -42,6 +42,12 @@ FailureOr<Section> matchSection(Operation *user, Value heads, Refuse refuse) {
   return Section{gemm, sectionOf(cast<OpResult>(split.getX()))};
 }
 
+/// One id for every row of the GEMM.
+bool hasRowsOf(Value ids, gpt::FusedGemmOp gemm) {
+  return cast<RankedTensorType>(ids.getType()).getDimSize(0) ==
+         cast<RankedTensorType>(gemm.getX().getType()).getDimSize(0);
+}
+
 FailureOr<Section> matchRope(gpt::RopeOp op, Refuse refuse) {
   FailureOr<Section> section = matchSection(op, op.getX(), refuse);
   if (failed(section))
@@ -50,8 +56,8 @@ FailureOr<Section> matchRope(gpt::RopeOp op, Refuse refuse) {
   if (!gemm.getResiduals().empty() || gemm.ropeOf(section->index) ||
       !isIdentity(gemm.getEpilogues()[section->index]))
     return refuse(gemm, "expected a section without an epilogue");
-  if (!isBefore(op.getPositions(), gemm))
-    return refuse(op, "expected positions known before the GEMM");
+  if (!isBefore(op.getPositions(), gemm) || !hasRowsOf(op.getPositions(), gemm))
+    return refuse(op, "expected positions of its rows, known before the GEMM");
   if (Value table = gemm.getRopeTable()) {
     auto made = table.getDefiningOp<gpt::RopeTableOp>();
     if (!made || made.getPositions() != op.getPositions() ||
@@ -128,6 +134,8 @@ FailureOr<AppendSections> matchAppend(gpt::KVAppendOp op, Refuse refuse) {
     if (!isBefore(value, gemm))
       return refuse(op, "expected cache, positions and sequences known before "
                         "the GEMM");
+  if (!hasRowsOf(op.getPositions(), gemm))
+    return refuse(op, "expected a position for every row of the GEMM");
   return AppendSections{gemm, keys->index, values->index};
 }
 

@@ -4,6 +4,19 @@
 using namespace mlir;
 using namespace gptc;
 
+LogicalResult gptc::isFusable(gpt::LinearOp op, Refuse refuse) {
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  auto weight = cast<RankedTensorType>(op.getWeight().getType());
+  if (x.getRank() != 2 || x.isDynamicDim(1))
+    return refuse(op, "expected an activation [T, K] of static K");
+  if (!weight.hasStaticShape())
+    return refuse(op, "expected a weight of static shape");
+  if (op.getType() != RankedTensorType::get({x.getDimSize(0), op.outFeatures()},
+                                            x.getElementType()))
+    return refuse(op, "expected a result with the rows of the activation");
+  return success();
+}
+
 Value gptc::emitIdentity(OpBuilder &, Location, ArrayRef<Value> args) {
   return args[0];
 }

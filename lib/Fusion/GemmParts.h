@@ -50,6 +50,10 @@ struct GemmParts {
   gpt::FusedGemmOp create(mlir::OpBuilder &builder, mlir::Location loc) const;
 };
 
+/// Succeeds if a fused_gemm can compute `op`: x [T, K] of static K, a weight of
+/// static shape, a result of x's rows.
+llvm::LogicalResult isFusable(gpt::LinearOp op, Refuse refuse);
+
 /// Yields the accumulator.
 mlir::Value emitIdentity(mlir::OpBuilder &, mlir::Location,
                          llvm::ArrayRef<mlir::Value> args);

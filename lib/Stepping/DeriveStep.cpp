@@ -116,6 +116,8 @@ void DeriveStep::derive(func::FuncOp func, StepPlan &plan) {
   (void)func.insertResult(func.getNumResults(), cacheType,
                           builder.getDictionaryAttr(builder.getNamedAttr(
                               "gpt.result", builder.getStringAttr("cache"))));
+  if (func.getNumResults() == 2 && !func.getResultAttr(0, "gpt.result"))
+    func.setResultAttr(0, "gpt.result", builder.getStringAttr("logits"));
   Value positions = func.getArgument(1), sequences = func.getArgument(2),
         rows = func.getArgument(3), cache = func.getArgument(4);
 
