@@ -10,7 +10,7 @@ func.func @x_rank(%x: tensor<2x?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @x_rank_generic(%x: tensor<2x?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C1] expected x of rank 2, got 'tensor<2x?x8xf32>'}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt.append<none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<2x?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -21,7 +21,7 @@ func.func @x_rank_generic(%x: tensor<2x?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @flags(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C2] expected 1 in_out flags (one per weight), got 2}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt.append<none>], has_bias = array<i1: false>, in_out = array<i1: false, true>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false, true>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -32,7 +32,7 @@ func.func @flags(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @biases(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C2] expected 1 biases (as many as has_bias says), got 0}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt.append<none>], has_bias = array<i1: true>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: true>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -51,7 +51,7 @@ func.func @no_weight(%x: tensor<?x8xf32>) {
 
 func.func @regions(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C3] expected 1 epilogues (one per section), got 0}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt.append<none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
   return
 }
 
@@ -59,7 +59,7 @@ func.func @regions(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @rope_kind(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C3] expected ropes of rope_pairs or unit, got "half"}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt.append<none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = ["half"]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = ["half"]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -97,7 +97,7 @@ func.func @in_features(%x: tensor<?x8xf32>, %w: tensor<8x12xf32>) {
 
 func.func @bias_shape(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %b: tensor<8xf32>) {
   // expected-error @+1 {{[fused_gemm-C4] expected bias of weight 0 of shape [12], got 'tensor<8xf32>'}}
-  %0 = "gpt.fused_gemm"(%x, %w, %b) <{appends = [#gpt.append<none>], has_bias = array<i1: true>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w, %b) <{appends = [#gpt<append none>], has_bias = array<i1: true>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>, tensor<8xf32>) -> tensor<?x12xf32>
@@ -257,12 +257,12 @@ func.func @yields(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 // -----
 
 // An epilogue sees only its arguments, so that a kernel can take it along.
-func.func @capture(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
+func.func @capture(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %s: f32) {
   // expected-note @+1 {{required by region isolation constraints}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt.append<none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     // expected-error @+1 {{'gpt.silu' op using value defined outside the region}}
-    %y = gpt.silu %x : tensor<?x8xf32>
+    %y = gpt.silu %s : f32
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
   return
@@ -271,8 +271,8 @@ func.func @capture(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 // -----
 
 func.func @no_body(%x: tensor<?x8xf32>) {
-  // expected-error @+1 {{expected section, sections or lanes}}
   gpt.fused_gemm %x : tensor<?x8xf32>
+  // expected-error @+1 {{expected section, sections or lanes}}
   return
 }
 

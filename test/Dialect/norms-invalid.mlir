@@ -74,7 +74,8 @@ func.func @dropout(%x: tensor<?x8xf32>) {
 // -----
 
 func.func @gelu(%x: tensor<?x8xf32>) {
-  // expected-error @+1 {{GeluKind to be one of: erf, tanh, quick}}
+  // expected-error @+2 {{GeluKind to be one of: erf, tanh, quick}}
+  // expected-error @+1 {{failed to parse}}
   %0 = gpt.gelu exact %x : tensor<?x8xf32>
   return
 }

@@ -30,7 +30,7 @@ bool gptc::bracketDepthOk(llvm::StringRef text, unsigned limit,
     case '<':
       if (++depth > limit) {
         error = std::to_string(line) + ":" + std::to_string(i - lineStart + 1) +
-                ": expected brackets nested at most " + std::to_string(limit) +
+                ": error: expected brackets nested at most " + std::to_string(limit) +
                 " deep, got more";
         return false;
       }

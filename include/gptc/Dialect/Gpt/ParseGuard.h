@@ -16,7 +16,7 @@ inline constexpr unsigned defaultBracketLimit = 256;
 
 /// True if no bracket of `text` ((, [, {, <) is nested deeper than `limit`.
 /// Strings and comments do not count, nor does the > of an arrow. Otherwise
-/// `error` says "line:col: ..." of the first bracket that is too deep. Says
+/// `error` says "line:col: error: ..." of the first bracket that is too deep. Says
 /// nothing about whether brackets match; the parser does.
 bool bracketDepthOk(llvm::StringRef text, unsigned limit, std::string &error);
 
