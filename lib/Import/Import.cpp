@@ -173,19 +173,25 @@ static void setAttributes(ModuleOp module, const Checkpoint &checkpoint,
   string("gpt.checkpoint", pathFrom(options.outputFolder, checkpoint.path()));
   integer("gpt.context", info.context);
   integer("gpt.vocab", info.vocab);
-  auto token = [&](StringRef key, std::optional<int64_t> id) {
-    if (id && *id >= 0 && *id < info.vocab)
-      integer(key, *id);
-    else if (id)
-      notes.push_back(fmt::format("{} token {} is outside the vocabulary of {} "
-                                  "and was left out",
-                                  key.substr(4).str(), *id, info.vocab));
+  // Some published files name ids that the model does not have.
+  auto known = [&](StringRef what, int64_t id) {
+    if (id >= 0 && id < info.vocab)
+      return true;
+    notes.push_back(fmt::format("{} token {} is outside the vocabulary of {} "
+                                "and was left out",
+                                what.str(), id, info.vocab));
+    return false;
   };
-  token("gpt.bos", info.bos);
-  token("gpt.eos", info.eos);
-  if (!info.extraEnds.empty())
-    module->setAttr("gpt.extra_ends",
-                    builder.getDenseI64ArrayAttr(info.extraEnds));
+  if (info.bos && known("bos", *info.bos))
+    integer("gpt.bos", *info.bos);
+  if (info.eos && known("eos", *info.eos))
+    integer("gpt.eos", *info.eos);
+  std::vector<int64_t> ends;
+  for (int64_t id : info.extraEnds)
+    if (known("end", id))
+      ends.push_back(id);
+  if (!ends.empty())
+    module->setAttr("gpt.extra_ends", builder.getDenseI64ArrayAttr(ends));
 }
 
 static void setTokenizer(ModuleOp module, const Checkpoint &checkpoint,

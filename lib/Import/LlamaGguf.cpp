@@ -13,6 +13,8 @@
 
 #include "Fields.h"
 #include "LlamaGraph.h"
+#include <cstdlib>
+#include <limits>
 
 using namespace mlir;
 using namespace gptc;
@@ -40,6 +42,17 @@ static void refuseVariants(Fields<Metadata> &fields) {
                              linear));
 }
 
+/// A float32 of the metadata as the decimal number that was meant: 1e-5, not
+/// 9.999999747378752e-06. It reads back to the same float32.
+static double asWritten(double stored) {
+  if (stored > std::numeric_limits<float>::max())
+    return stored;
+  float single = static_cast<float>(stored);
+  return single == stored
+             ? std::strtod(fmt::format("{}", single).c_str(), nullptr)
+             : stored;
+}
+
 static Expected<LlamaConfig> readConfig(const Metadata &metadata,
                                         ModelInfo &info) {
   Fields fields(metadata);
@@ -50,8 +63,9 @@ static Expected<LlamaConfig> readConfig(const Metadata &metadata,
   config.inner = fields.size("llama.feed_forward_length");
   config.heads = fields.size("llama.attention.head_count");
   config.kvHeads = fields.sizeOr("llama.attention.head_count_kv", config.heads);
-  config.eps = fields.positive("llama.attention.layer_norm_rms_epsilon");
-  config.ropeBase = fields.positiveOr("llama.rope.freq_base", 10000);
+  config.eps =
+      asWritten(fields.positive("llama.attention.layer_norm_rms_epsilon"));
+  config.ropeBase = asWritten(fields.positiveOr("llama.rope.freq_base", 10000));
   config.ropePairs = gpt::RopePairs::Adjacent;
   fields.requireMultiple("llama.attention.head_count", config.heads,
                          "llama.attention.head_count_kv", config.kvHeads);

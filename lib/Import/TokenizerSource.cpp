@@ -62,12 +62,15 @@ static Expected<MappedFile> openSmall(const fs::path &path) {
 static Result finish(std::optional<text::TokenizerData> data,
                      const std::string &where, const std::string &error) {
   if (!data)
-    return Error{where + ": " + error};
+    return Error{where + error};
   return data;
 }
 
 static Result fromFolder(const fs::path &folder, std::string &why) {
   std::string error;
+  // The text library's messages begin with "tokenizer.json: " or "vocab.json:
+  // ".
+  std::string inFolder = (folder / "").string();
   fs::path json = folder / "tokenizer.json";
   if (isFile(json)) {
     auto file = openSmall(json);
@@ -83,7 +86,7 @@ static Result fromFolder(const fs::path &folder, std::string &why) {
     }
     return finish(text::tokenizerFromHuggingFace(
                       file->text(), config ? config->text() : "", error),
-                  json.string(), error);
+                  inFolder, error);
   }
   auto [vocabName, mergesName] = gpt2Files(folder);
   if (*vocabName) {
@@ -95,7 +98,7 @@ static Result fromFolder(const fs::path &folder, std::string &why) {
       return merges.error();
     return finish(
         text::tokenizerFromGpt2Files(vocab->text(), merges->text(), error),
-        (folder / vocabName).string(), error);
+        *vocabName == 'v' ? inFolder : folder.string() + ": ", error);
   }
   why = fmt::format("neither tokenizer.json nor vocab.json with merges.txt in "
                     "'{}'",
@@ -200,7 +203,8 @@ static Result fromGguf(const Checkpoint &checkpoint, std::string &why) {
   if (reader.first)
     return *reader.first;
   std::string error;
-  return finish(text::tokenizerFromGguf(gguf, error), checkpoint.path(), error);
+  return finish(text::tokenizerFromGguf(gguf, error), checkpoint.path() + ": ",
+                error);
 }
 
 Result gptc::loadTokenizer(const Checkpoint &checkpoint, std::string &why) {

@@ -1,0 +1,148 @@
+"""Writes a tiny checkpoint, whole or broken in one way. No packages needed.
+
+usage: checkpoint.py gpt2|llama|gguf PATH [EDIT...]
+
+gpt2 and llama write a folder with config.json and model.safetensors, gguf one
+file. All weights are zero. EDIT:
+  KEY=JSON        set a key of config.json or of the GGUF metadata
+  KEY=            remove it
+  NAME:[2,3]      give a tensor this shape (added if it is new)
+  NAME:           remove the tensor
+  NAME:i32        store it as 32-bit integers
+  FILE@TEXT       write a file beside config.json
+"""
+import json
+import os
+import struct
+import sys
+
+LAYERS, WIDTH, HEADS, KV, INNER, VOCAB, CONTEXT = 1, 8, 2, 1, 12, 11, 16
+
+
+def gpt2():
+    config = dict(model_type="gpt2", n_layer=LAYERS, n_embd=WIDTH, n_head=HEADS, n_positions=CONTEXT,
+                  vocab_size=VOCAB, n_inner=None, layer_norm_epsilon=1e-5, activation_function="gelu_new",
+                  bos_token_id=10, eos_token_id=10)
+    c = WIDTH
+    tensors = {"wte.weight": [VOCAB, c], "wpe.weight": [CONTEXT, c], "ln_f.weight": [c], "ln_f.bias": [c]}
+    for i in range(LAYERS):
+        h = f"h.{i}."
+        tensors |= {h + "ln_1.weight": [c], h + "ln_1.bias": [c], h + "ln_2.weight": [c], h + "ln_2.bias": [c],
+                    h + "attn.c_attn.weight": [c, 3 * c], h + "attn.c_attn.bias": [3 * c],
+                    h + "attn.c_proj.weight": [c, c], h + "attn.c_proj.bias": [c],
+                    h + "mlp.c_fc.weight": [c, 4 * c], h + "mlp.c_fc.bias": [4 * c],
+                    h + "mlp.c_proj.weight": [4 * c, c], h + "mlp.c_proj.bias": [c]}
+    return config, tensors
+
+
+def llama():
+    config = dict(model_type="llama", num_hidden_layers=LAYERS, hidden_size=WIDTH, num_attention_heads=HEADS,
+                  num_key_value_heads=KV, intermediate_size=INNER, vocab_size=VOCAB, hidden_act="silu",
+                  max_position_embeddings=CONTEXT, rms_norm_eps=1e-6, rope_theta=10000.0, tie_word_embeddings=True)
+    c, kv = WIDTH, KV * WIDTH // HEADS
+    tensors = {"model.embed_tokens.weight": [VOCAB, c], "model.norm.weight": [c]}
+    for i in range(LAYERS):
+        at = f"model.layers.{i}."
+        tensors |= {at + "input_layernorm.weight": [c], at + "post_attention_layernorm.weight": [c],
+                    at + "self_attn.q_proj.weight": [c, c], at + "self_attn.k_proj.weight": [kv, c],
+                    at + "self_attn.v_proj.weight": [kv, c], at + "self_attn.o_proj.weight": [c, c],
+                    at + "mlp.gate_proj.weight": [INNER, c], at + "mlp.up_proj.weight": [INNER, c],
+                    at + "mlp.down_proj.weight": [c, INNER]}
+    return config, tensors
+
+
+def gguf():
+    config = {"general.architecture": "llama", "llama.block_count": LAYERS, "llama.context_length": CONTEXT,
+              "llama.embedding_length": WIDTH, "llama.feed_forward_length": INNER,
+              "llama.attention.head_count": HEADS, "llama.attention.head_count_kv": KV,
+              "llama.attention.layer_norm_rms_epsilon": 1e-5}
+    c, kv = WIDTH, KV * WIDTH // HEADS
+    tensors = {"token_embd.weight": [VOCAB, c], "output_norm.weight": [c]}
+    for i in range(LAYERS):
+        at = f"blk.{i}."
+        tensors |= {at + "attn_norm.weight": [c], at + "ffn_norm.weight": [c], at + "attn_q.weight": [c, c],
+                    at + "attn_k.weight": [kv, c], at + "attn_v.weight": [kv, c], at + "attn_output.weight": [c, c],
+                    at + "ffn_gate.weight": [INNER, c], at + "ffn_up.weight": [INNER, c],
+                    at + "ffn_down.weight": [c, INNER]}
+    return config, tensors
+
+
+def elements(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def write_safetensors(path, tensors, integers):
+    header, offset = {}, 0
+    for name, shape in tensors.items():
+        end = offset + 4 * elements(shape)
+        header[name] = {"dtype": "I32" if name in integers else "F32", "shape": shape, "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + bytes(offset))
+
+
+def gguf_string(text):
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf_value(value):
+    if isinstance(value, bool):
+        return struct.pack("<IB", 7, value)
+    if isinstance(value, int):
+        return struct.pack("<II", 4, value)
+    if isinstance(value, float):
+        return struct.pack("<If", 6, value)
+    return struct.pack("<I", 8) + gguf_string(value)
+
+
+def write_gguf(path, config, tensors, integers):
+    out = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(config))
+    for key, value in config.items():
+        out += gguf_string(key) + gguf_value(value)
+    offset = 0
+    for name, shape in tensors.items():
+        out += gguf_string(name) + struct.pack("<I", len(shape))
+        out += b"".join(struct.pack("<Q", size) for size in reversed(shape))
+        out += struct.pack("<IQ", 26 if name in integers else 0, offset)
+        offset += -(-4 * elements(shape) // 32) * 32
+    out += bytes(-len(out) % 32) + bytes(offset)
+    with open(path, "wb") as f:
+        f.write(out)
+
+
+def main():
+    kind, path, *edits = sys.argv[1:]
+    config, tensors = {"gpt2": gpt2, "llama": llama, "gguf": gguf}[kind]()
+    integers, files = set(), {}
+    for edit in edits:
+        at = min(i for i in (edit.find(c) for c in "=:@") if i >= 0)
+        name, value = edit[:at], edit[at + 1:]
+        if edit[at] == "@":
+            files[name] = value
+        elif edit[at] == "=":
+            config.pop(name, None)
+            if value:
+                config[name] = json.loads(value)
+        elif value == "i32":
+            integers.add(name)
+        else:
+            tensors.pop(name, None)
+            if value:
+                tensors[name] = json.loads(value)
+    if kind == "gguf":
+        return write_gguf(path, config, tensors, integers)
+    os.makedirs(path, exist_ok=True)
+    with open(os.path.join(path, "config.json"), "w") as f:
+        json.dump(config, f)
+    write_safetensors(os.path.join(path, "model.safetensors"), tensors, integers)
+    for name, text in files.items():
+        with open(os.path.join(path, name), "w") as f:
+            f.write(text)
+
+
+main()
