@@ -136,10 +136,10 @@ std::string gptc::kernelName(Operation *op, ArrayRef<Storage> storages) {
                    sizes(op.getA().getType()) + sizes(op.getType());
           })
           .Case([](KVAppendOp op) {
-            return fmt::format("kv_append_l{}", op.getLayer());
+            return "kv_append" + sizes(op.getKeys().getType());
           })
           .Case([](KVReadOp op) {
-            return fmt::format("kv_read_l{}", op.getLayer());
+            return "kv_read" + sizes(op.getKeys().getType());
           })
           .Case<SplitOp, SplitHeadsOp>([](Operation *op) {
             return op->getName().stripDialect().str() +

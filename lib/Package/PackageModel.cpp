@@ -52,9 +52,9 @@ const PackageKernel *PackageModel::findKernel(KernelOp op) const {
 }
 
 namespace {
-class Builder {
+class PackagePlanner {
 public:
-  Builder(PackageModel &package) : package(package) {}
+  explicit PackagePlanner(PackageModel &package) : package(package) {}
   LogicalResult run();
 
 private:
@@ -75,7 +75,7 @@ private:
   bool hasStep = false;
 };
 
-FailureOr<int32_t> Builder::weightIndex(const WeightView &view) {
+FailureOr<int32_t> PackagePlanner::weightIndex(const WeightView &view) {
   ml_program::GlobalOp global = view.global;
   auto type = dyn_cast<RankedTensorType>(global.getType());
   if (!type || !type.hasStaticShape() || type.getRank() < 1 ||
@@ -120,7 +120,7 @@ FailureOr<int32_t> Builder::weightIndex(const WeightView &view) {
   return int32_t(package.weights.size() - 1);
 }
 
-LogicalResult Builder::addWeights(EntryPlan &plan) {
+LogicalResult PackagePlanner::addWeights(EntryPlan &plan) {
   for (PlannedCall &call : plan.calls)
     for (gptc_arg &arg : call.args) {
       if (arg.kind != GPTC_ARG_WEIGHT)
@@ -138,7 +138,7 @@ LogicalResult Builder::addWeights(EntryPlan &plan) {
 
 /// Ids of a step are checked against vocabulary and context by the runtime;
 /// tables that they index must be that large.
-LogicalResult Builder::checkTables(EntryPlan &plan) {
+LogicalResult PackagePlanner::checkTables(EntryPlan &plan) {
   for (PlannedCall &call : plan.calls) {
     auto embedding = dyn_cast<EmbeddingOp>(call.kernel.kernelOp());
     if (!embedding)
@@ -159,7 +159,7 @@ LogicalResult Builder::checkTables(EntryPlan &plan) {
   return success();
 }
 
-LogicalResult Builder::addStep(EntryPlan &plan) {
+LogicalResult PackagePlanner::addStep(EntryPlan &plan) {
   if (hasStep)
     return plan.entry.emitOpError(
         "expected one entry over a KV cache, got a second one");
@@ -196,7 +196,7 @@ LogicalResult Builder::addStep(EntryPlan &plan) {
   return success();
 }
 
-LogicalResult Builder::addEntry(func::FuncOp entry) {
+LogicalResult PackagePlanner::addEntry(func::FuncOp entry) {
   FailureOr<EntryPlan> plan = planEntry(entry);
   if (failed(plan) || failed(addWeights(*plan)))
     return failure();
@@ -217,7 +217,7 @@ LogicalResult Builder::addEntry(func::FuncOp entry) {
   return success();
 }
 
-void Builder::layOutWeights() {
+void PackagePlanner::layOutWeights() {
   uint64_t offset = sizeof(gptc_weights_header);
   for (PackedWeight &weight : package.weights) {
     weight.desc.offset = offset;
@@ -229,7 +229,7 @@ void Builder::layOutWeights() {
 }
 
 /// Over the program's text and the recipe of every weight.
-void Builder::hash() {
+void PackagePlanner::hash() {
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << "gptc package 1\n" << package.target.name << ' '
@@ -250,7 +250,7 @@ void Builder::hash() {
   package.hash = gptc_checksum(0, text.data(), text.size());
 }
 
-LogicalResult Builder::run() {
+LogicalResult PackagePlanner::run() {
   for (auto entry : package.module.getOps<func::FuncOp>())
     if (!entry.isExternal() && failed(addEntry(entry)))
       return failure();
@@ -276,7 +276,7 @@ FailureOr<PackageModel> gptc::planPackage(ModuleOp module,
   package.module = module;
   package.target = target;
   package.options = options;
-  if (failed(Builder(package).run()))
+  if (failed(PackagePlanner(package).run()))
     return failure();
   return package;
 }

@@ -1,0 +1,51 @@
+//===- Options.h - the command line of gptc ---------------------*- C++ -*-===//
+//
+// Every option stands once, in the table of Options.cpp, which parsing, --help
+// and suggestions share.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <string>
+#include <vector>
+
+namespace gptc {
+
+/// What --emit can name, in the order of the data flow.
+enum class Emit {
+  Gpt, Step, Fused, Kernels, Mlir, Llvm, Asm, Obj, Lib, Header, Manifest
+};
+
+struct Options {
+  enum class Action { Compile, Help, Version, ListTargets, ListFusions };
+  Action action = Action::Compile;
+  std::string input;  ///< "-": stdin
+  std::string output; ///< folder; empty only for a single --emit
+  int optimization = 2;
+  std::string march = "native";
+  bool dequantize = false; ///< --weights=f32
+  bool noWeights = false;
+  std::string checkpoint;
+  std::vector<std::string> disabledFusions;
+  std::vector<Emit> emit; ///< empty: the package
+  std::string dumpFolder;
+  bool timing = false;
+  std::string timingFile;
+  bool verbose = false;
+};
+
+/// Parses the arguments after the program's name. False with a lower case
+/// message that says what was expected, with the nearest spelling.
+bool parseOptions(llvm::ArrayRef<const char *> args, Options &options,
+                  std::string &error);
+
+/// The text of --help.
+std::string helpText();
+
+/// "; did you mean 'x'?" for the nearest of `names` within three letters of
+/// `name`, else nothing.
+std::string didYouMean(llvm::StringRef name,
+                       llvm::ArrayRef<std::string> names);
+
+} // namespace gptc

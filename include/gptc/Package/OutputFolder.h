@@ -1,0 +1,41 @@
+//===- OutputFolder.h - all of a folder or none of it -----------*- C++ -*-===//
+//
+// Files are written into a new folder beside the wanted one, which takes its
+// name at the end. An earlier package of that name is exchanged in one step
+// where the file system can, and removed after. What is not committed is
+// removed, also when the process is interrupted.
+//
+// Refuses to replace anything but an empty folder or a package.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace gptc {
+
+class OutputFolder {
+public:
+  /// Makes the temporary folder. The parent must exist and be writable.
+  static llvm::Expected<OutputFolder> create(llvm::StringRef wanted);
+
+  OutputFolder(OutputFolder &&other) noexcept;
+  OutputFolder &operator=(OutputFolder &&) = delete;
+  ~OutputFolder();
+
+  /// Path of a file of this name in the temporary folder.
+  std::string file(llvm::StringRef name) const;
+  llvm::Error write(llvm::StringRef name, llvm::StringRef contents) const;
+  void remove(llvm::StringRef name) const;
+  /// Gives the folder its name.
+  llvm::Error commit();
+
+private:
+  OutputFolder(std::string wanted, std::string temporary)
+      : wanted(std::move(wanted)), temporary(std::move(temporary)) {}
+
+  std::string wanted, temporary;
+};
+
+} // namespace gptc

@@ -1,0 +1,73 @@
+//===- PackageModel.h - everything a package says ---------------*- C++ -*-===//
+//
+// One plan, computed from the outlined module, that the program tables, the
+// header, the manifest and the weights file are all written from. It owns no
+// weights and refers to the module, which must outlive it.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "gptc/Kernel/Weights.h"
+#include "gptc/Kernel/Workspace.h"
+#include "gptc/Runtime/gptc.h"
+#include "gptc/Schedule/Target.h"
+
+namespace gptc {
+
+struct PackageOptions {
+  std::string name; ///< a C identifier
+  int optimization = 2;
+  bool dequantize = false; ///< every weight packed as f32
+};
+
+/// A weight in the weights file: a whole global or a section of it.
+struct PackedWeight {
+  WeightView view;
+  std::string name;      ///< of the source tensor
+  gptc_weight_desc desc; ///< desc.name is null; `name` has it
+};
+
+struct PackageKernel {
+  gpt::KernelOp op;
+  std::string name;
+  int64_t scratchBytes = 0;
+};
+
+struct PackageModel {
+  mlir::ModuleOp module;
+  TargetDesc target;
+  PackageOptions options;
+  /// In the order of the module. Weight arguments of calls index `weights`.
+  std::vector<EntryPlan> entries;
+  std::vector<PackageKernel> kernels;
+  std::vector<PackedWeight> weights;
+  gptc_kv_desc kv{};
+  /// 0 without a step entry; ids -1 where the module names none.
+  int64_t context = 0, vocab = 0, bos = -1, eos = -1;
+  uint64_t weightsFileBytes = 0;
+  /// Changes with anything that changes what the weights file must hold or
+  /// what the kernels compute.
+  uint64_t hash = 0;
+
+  /// Bytes of a KV page over all layers.
+  int64_t pageBytes() const {
+    return kv.layers * kv.heads * kv.block_bytes;
+  }
+  const PackageKernel *findKernel(gpt::KernelOp op) const;
+};
+
+/// Plans the package of an outlined module. Fails, with a diagnostic at the op,
+/// global or entry: two step entries, a step that returns something else than
+/// logits, tables smaller than vocabulary or context, weights whose storage
+/// cannot be packed.
+mlir::FailureOr<PackageModel> planPackage(mlir::ModuleOp module,
+                                          const TargetDesc &target,
+                                          const PackageOptions &options);
+
+/// How an entry's tensor is called in the package.
+std::string inputName(mlir::func::FuncOp entry, unsigned argument);
+std::string outputName(mlir::func::FuncOp entry, unsigned result);
+
+/// The format of a storage in the C ABI.
+gptc_dtype dtypeOf(gpt::Storage storage);
+
+} // namespace gptc

@@ -1,0 +1,256 @@
+//===- Options.cpp - the command line of gptc -----------------------------===//
+//
+// Refuses, naming the place: unknown options and values, missing values, two
+// inputs, and values of later versions (other precisions, targets, KV formats).
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Driver/Options.h"
+#include "gptc/Fusion/Passes.h"
+#include <functional>
+
+using namespace gptc;
+using llvm::StringRef;
+
+namespace {
+/// How an option takes its value.
+enum class Form { Flag, Equals, Separate, OptionalEquals };
+
+/// Applies a value; a message if it is refused.
+using Apply = std::function<std::string(Options &, StringRef)>;
+
+struct Option {
+  StringRef name;
+  Form form;
+  StringRef value; // for --help
+  StringRef help;
+  Apply apply;
+};
+} // namespace
+
+std::string gptc::didYouMean(StringRef name,
+                             llvm::ArrayRef<std::string> names) {
+  const std::string *nearest = nullptr;
+  unsigned best = 4; // farther than three letters is no misspelling
+  for (const std::string &known : names)
+    if (unsigned distance = StringRef(known).edit_distance(name, true, best);
+        distance < best) {
+      best = distance;
+      nearest = &known;
+    }
+  return nearest ? "; did you mean '" + *nearest + "'?" : "";
+}
+
+/// Accepts one of `values`; names those of later versions as such.
+static std::string oneOf(StringRef option, StringRef value,
+                         llvm::ArrayRef<StringRef> values,
+                         llvm::ArrayRef<StringRef> later = {}) {
+  if (llvm::is_contained(values, value))
+    return "";
+  std::string list = llvm::join(values, ", ");
+  if (llvm::is_contained(later, value))
+    return (option + "=" + value + " is not supported by this version; "
+            "expected " + list).str();
+  llvm::SmallVector<std::string> names(values.begin(), values.end());
+  return (option + ": expected " + list + ", got '" + value + "'" +
+          didYouMean(value, names)).str();
+}
+
+static constexpr std::pair<StringRef, Emit> emitNames[] = {
+    {"gpt", Emit::Gpt},         {"step", Emit::Step},
+    {"fused", Emit::Fused},     {"kernels", Emit::Kernels},
+    {"mlir", Emit::Mlir},       {"llvm", Emit::Llvm},
+    {"asm", Emit::Asm},         {"obj", Emit::Obj},
+    {"lib", Emit::Lib},         {"header", Emit::Header},
+    {"manifest", Emit::Manifest}};
+
+static std::string applyEmit(Options &options, StringRef list) {
+  llvm::SmallVector<StringRef> known;
+  for (auto [name, emit] : emitNames)
+    known.push_back(name);
+  llvm::SmallVector<StringRef> parts;
+  list.split(parts, ',');
+  for (StringRef part : parts) {
+    std::string error =
+        oneOf("--emit", part, known, {"cu", "ptx", "fatbin", "dot"});
+    if (!error.empty())
+      return error;
+    for (auto [name, emit] : emitNames)
+      if (name == part)
+        options.emit.push_back(emit);
+  }
+  return "";
+}
+
+static std::string applyDisable(Options &options, StringRef name) {
+  llvm::SmallVector<StringRef> known(fusionNames());
+  std::string error = oneOf("--disable-fusion", name, known);
+  if (error.empty())
+    options.disabledFusions.push_back(name.str());
+  return error;
+}
+
+static llvm::ArrayRef<Option> table() {
+  using Action = Options::Action;
+  auto act = [](Action action) -> Apply {
+    return [action](Options &o, StringRef) {
+      o.action = action;
+      return "";
+    };
+  };
+  auto text = [](std::string Options::*field) -> Apply {
+    return [field](Options &o, StringRef value) {
+      o.*field = value.str();
+      return "";
+    };
+  };
+  auto flag = [](bool Options::*field) -> Apply {
+    return [field](Options &o, StringRef) {
+      o.*field = true;
+      return "";
+    };
+  };
+  auto level = [](int n) -> Apply {
+    return [n](Options &o, StringRef) {
+      o.optimization = n;
+      return "";
+    };
+  };
+  static const std::vector<Option> options = {
+      {"-o", Form::Separate, "DIR", "the package's folder; replaced if it is one",
+       text(&Options::output)},
+      {"-O0", Form::Flag, "", "no fusion", level(0)},
+      {"-O2", Form::Flag, "", "every fusion (default)", level(2)},
+      {"-march", Form::Equals, "CPU",
+       "native (default), x86-64-v2, x86-64-v3, x86-64-v4; see --list-targets",
+       [](Options &o, StringRef value) -> std::string {
+         if (value.contains(','))
+           return "-march: several CPUs in one package are not supported by "
+                  "this version; expected one";
+         o.march = value.str();
+         return "";
+       }},
+      {"--target", Form::Equals, "TARGET", "cpu",
+       [](Options &, StringRef value) {
+         return oneOf("--target", value, {"cpu"}, {"cuda"});
+       }},
+      {"--precision", Form::Equals, "P", "arithmetic of GEMM and attention: f32",
+       [](Options &, StringRef value) {
+         return oneOf("--precision", value, {"f32"},
+                      {"tf32", "bf16", "f16", "int8"});
+       }},
+      {"--weights", Form::Equals, "FORMAT",
+       "how weights lie in the package: stored (default), f32",
+       [](Options &o, StringRef value) {
+         o.dequantize = value == "f32";
+         return oneOf("--weights", value, {"stored", "f32"}, {"bf16", "int8"});
+       }},
+      {"--kv", Form::Equals, "FORMAT", "element of the KV cache: f32",
+       [](Options &, StringRef value) {
+         return oneOf("--kv", value, {"f32"}, {"bf16", "f16"});
+       }},
+      {"--no-weights", Form::Flag, "", "write no weights file",
+       flag(&Options::noWeights)},
+      {"--checkpoint", Form::Equals, "PATH",
+       "the checkpoint, instead of the one the model names",
+       text(&Options::checkpoint)},
+      {"--emit", Form::Equals, "WHAT,...",
+       "gpt, step, fused, kernels, mlir, llvm, asm, obj, lib, header, "
+       "manifest: only these, into DIR or a single one to stdout",
+       applyEmit},
+      {"--disable-fusion", Form::Equals, "NAME", "leave a fusion out",
+       applyDisable},
+      {"--dump-ir", Form::Equals, "DIR", "the module after every phase",
+       text(&Options::dumpFolder)},
+      {"--timing", Form::OptionalEquals, "FILE.json",
+       "seconds of every phase, on stderr or to the file",
+       [](Options &o, StringRef value) {
+         o.timing = true;
+         o.timingFile = value.str();
+         return "";
+       }},
+      {"-v", Form::Flag, "", "say what is done, on stderr",
+       flag(&Options::verbose)},
+      {"--list-targets", Form::Flag, "", "the values of -march",
+       act(Action::ListTargets)},
+      {"--list-fusions", Form::Flag, "", "the values of --disable-fusion",
+       act(Action::ListFusions)},
+      {"--version", Form::Flag, "", "", act(Action::Version)},
+      {"--help", Form::Flag, "", "", act(Action::Help)},
+  };
+  return options;
+}
+
+std::string gptc::helpText() {
+  std::string text =
+      "usage: gptc MODEL.mlir -o DIR [options]\n\n"
+      "Compiles a GPT, written down as a graph of gpt ops, into a package of\n"
+      "CPU kernels: libraries, header, manifest and packed weights. '-' reads\n"
+      "the model from stdin.\n\n";
+  for (const Option &option : table()) {
+    std::string left = option.name.str();
+    if (option.form == Form::Separate)
+      left += (" " + option.value).str();
+    else if (option.form == Form::Equals)
+      left += ("=" + option.value).str();
+    else if (option.form == Form::OptionalEquals)
+      left += ("[=" + option.value + "]").str();
+    text += fmt::format("  {:<26} {}\n", left, option.help.str());
+  }
+  return text + "\nExit status: 0 done, 1 the input is wrong, 2 the command "
+                "line is wrong, 70 internal error.\n";
+}
+
+bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
+                        std::string &error) {
+  auto fail = [&](const llvm::Twine &text) {
+    error = text.str();
+    return false;
+  };
+  for (size_t i = 0; i < args.size(); ++i) {
+    StringRef arg = args[i];
+    if (!arg.starts_with("-") || arg == "-") {
+      if (!options.input.empty())
+        return fail("expected one model, got '" + options.input + "' and '" +
+                    arg + "'");
+      if (arg.empty())
+        return fail("expected a model, got an empty argument");
+      options.input = arg.str();
+      continue;
+    }
+    auto [name, value] = arg.split('=');
+    bool hasValue = arg.contains('=');
+    const Option *option = llvm::find_if(
+        table(), [&](const Option &each) { return each.name == name; });
+    if (option == table().end()) {
+      llvm::SmallVector<std::string> names;
+      for (const Option &each : table())
+        names.push_back(each.name.str());
+      return fail("unknown option '" + name + "'" + didYouMean(name, names) +
+                  "; --help lists the options");
+    }
+    bool takesNext = option->form == Form::Separate ||
+                     (option->form == Form::Equals && !hasValue);
+    if (option->form == Form::Flag && hasValue)
+      return fail(name + ": expected no value, got '" + value + "'");
+    if (takesNext && !hasValue) {
+      if (++i == args.size())
+        return fail(name + ": expected a value (" + option->value + ")");
+      value = args[i];
+      hasValue = true;
+    }
+    if (hasValue && value.empty())
+      return fail(name + ": expected a value (" + option->value +
+                  "), got nothing");
+    error = option->apply(options, value);
+    if (!error.empty())
+      return false;
+  }
+  if (options.action != Options::Action::Compile)
+    return true;
+  if (options.input.empty())
+    return fail("expected a model (.mlir); --help shows the usage");
+  if (options.output.empty() &&
+      (options.emit.size() != 1 || options.emit[0] == Emit::Lib))
+    return fail("expected -o DIR, or a single --emit of one file");
+  return true;
+}

@@ -1,0 +1,242 @@
+//===- Phases.cpp - the compiler's named phases ---------------------------===//
+#include "Phases.h"
+#include "gptc/Checkpoint/Checkpoint.h"
+#include "gptc/Dialect/Gpt/ParseGuard.h"
+#include "gptc/Fusion/Passes.h"
+#include "gptc/Kernel/Passes.h"
+#include "gptc/Package/WritePackage.h"
+#include "gptc/Stepping/Passes.h"
+#include "gptc/Target/CPU/CpuTarget.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace gptc;
+
+Compilation::Compilation(const Options &options)
+    : options(options),
+      context([] {
+        DialectRegistry registry;
+        registry.insert<gpt::GptDialect, func::FuncDialect, arith::ArithDialect,
+                        math::MathDialect, tensor::TensorDialect,
+                        ml_program::MLProgramDialect, vector::VectorDialect,
+                        scf::SCFDialect, cf::ControlFlowDialect,
+                        LLVM::LLVMDialect>();
+        return registry;
+      }(), MLIRContext::Threading::DISABLED) {
+  context.loadAllAvailableDialects();
+}
+
+bool Compilation::fail(const Twine &message) {
+  llvm::errs() << "gptc: error: " << message << '\n';
+  ++errors;
+  return false;
+}
+
+bool Compilation::fail(llvm::Error error) {
+  return fail(llvm::toString(std::move(error)));
+}
+
+bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> add) {
+  PassManager manager(&context);
+  add(manager);
+  return succeeded(manager.run(*module));
+}
+
+/// A C identifier from the model's file name.
+static std::string nameFromFile(StringRef file) {
+  std::string name = file == "-" ? "model" : llvm::sys::path::stem(file).str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name = "model_" + name;
+  return name;
+}
+
+static bool isIdentifier(StringRef name) {
+  return !name.empty() && name.size() <= 64 && !llvm::isDigit(name[0]) &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+bool Compilation::parse() {
+  std::string error;
+  std::optional<TargetDesc> found = lookupTarget(options.march, error);
+  if (!found)
+    return fail("-march: " + error);
+  target = *found;
+
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
+  if (!buffer)
+    return fail("'" + options.input + "': " + buffer.getError().message());
+  source = (*buffer)->getBuffer().str();
+  StringRef shown = options.input == "-" ? "<stdin>" : StringRef(options.input);
+  if (!bracketDepthOk(source, defaultBracketLimit, error)) {
+    llvm::errs() << shown << ':' << error << '\n';
+    ++errors;
+    return false;
+  }
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(source, shown),
+                             SMLoc());
+  handler = std::make_unique<SourceMgrDiagnosticHandler>(sources, &context);
+  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    errors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    return failure(); // the handler above prints it
+  });
+  module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return false;
+  moduleOp = *module;
+  auto given = moduleOp->getAttrOfType<StringAttr>("gpt.name");
+  name = given ? given.str() : nameFromFile(options.input);
+  if (!isIdentifier(name)) {
+    moduleOp.emitError("expected gpt.name to be a C identifier of at most 64 "
+                       "characters, got '")
+        << name << "'";
+    return false;
+  }
+  return emitModule(Emit::Gpt, ".gpt.mlir", moduleOp);
+}
+
+bool Compilation::stepping() {
+  return runPasses([](OpPassManager &manager) {
+           manager.addNestedPass<func::FuncOp>(createRemoveDropout());
+           manager.addPass(createDeriveStep());
+         }) &&
+         emitModule(Emit::Step, ".step.mlir", moduleOp);
+}
+
+bool Compilation::fusion() {
+  return runPasses([&](OpPassManager &manager) {
+           if (options.optimization == 0)
+             return buildUnfusedPipeline(manager);
+           FusionOptions fusion;
+           fusion.disabled = options.disabledFusions;
+           buildFusionPipeline(manager, fusion);
+         }) &&
+         emitModule(Emit::Fused, ".fused.mlir", moduleOp);
+}
+
+bool Compilation::kernel() {
+  return runPasses([&](OpPassManager &manager) {
+    OutlineKernelsOptions outline;
+    outline.dequantize = options.dequantize;
+    manager.addPass(createOutlineKernels(outline));
+    manager.addPass(createVerifyOutlined());
+  }) &&
+         emitModule(Emit::Kernels, ".kernels.mlir", moduleOp);
+}
+
+bool Compilation::generate() {
+  PackageOptions wanted;
+  wanted.name = name;
+  wanted.optimization = options.optimization;
+  wanted.dequantize = options.dequantize;
+  FailureOr<PackageModel> planned = planPackage(moduleOp, target, wanted);
+  if (failed(planned))
+    return false;
+  package = std::move(*planned);
+  // A wrong checkpoint is told before the time for code is spent.
+  if (!openCheckpoint())
+    return false;
+  generated = generateCpuKernels(moduleOp, target);
+  if (!generated)
+    return false;
+  generatedOp = *generated;
+  return emitModule(Emit::Mlir, ".mlir", generatedOp);
+}
+
+bool Compilation::translate() {
+  if (failed(lowerToLLVMDialect(*generated)))
+    return false;
+  llvmModule = translateToLLVM(*generated, target, llvmContext);
+  if (!llvmModule)
+    return false;
+  if (auto error = completeModule(*package, *llvmModule))
+    return fail(std::move(error));
+  optimizeModule(*llvmModule, target);
+  if (wants(Emit::Llvm)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << *llvmModule;
+    if (!emitText(Emit::Llvm, ".ll", text))
+      return false;
+  }
+  for (bool assembly : {true, false}) {
+    if (assembly && !wants(Emit::Asm))
+      continue;
+    llvm::SmallVector<char, 0> bytes;
+    std::string error;
+    // Emission changes the module; assembly is made from a copy.
+    auto copy = assembly ? llvm::CloneModule(*llvmModule) : nullptr;
+    if (failed(emitCode(assembly ? *copy : *llvmModule, target, assembly, bytes,
+                        error)))
+      return fail(error);
+    if (assembly &&
+        !emitText(Emit::Asm, ".s", StringRef(bytes.data(), bytes.size())))
+      return false;
+    if (!assembly)
+      object.assign(bytes.data(), bytes.size());
+  }
+  return true;
+}
+
+bool Compilation::phase(StringRef phaseName, Phase body, ModuleOp *dumped) {
+  auto begin = std::chrono::steady_clock::now();
+  if (options.verbose)
+    llvm::errs() << "gptc: " << phaseName << '\n';
+  bool ok = (this->*body)();
+  timings.emplace_back(
+      phaseName, std::chrono::duration<double>(
+                     std::chrono::steady_clock::now() - begin)
+                     .count());
+  if (!ok) {
+    internal = errors == 0;
+    if (internal)
+      llvm::errs() << "gptc: internal error: the phase '" << phaseName
+                   << "' failed without saying why\n";
+    return false;
+  }
+  if (options.dumpFolder.empty() || !dumped || !*dumped)
+    return true;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  (*dumped)->print(stream, OpPrintingFlags().enableDebugInfo(false));
+  if (auto error = writeFileAtomically(
+          options.dumpFolder,
+          fmt::format("{:02}-{}.mlir", dumps++, phaseName.str()), text))
+    return fail(std::move(error));
+  return true;
+}
+
+bool Compilation::run() {
+  // --emit needs the phases up to its last product only.
+  Emit last = Emit::Manifest;
+  if (!options.emit.empty())
+    last = *llvm::max_element(options.emit);
+  struct Step {
+    StringRef name;
+    Phase body;
+    ModuleOp *dumped;
+    Emit first; // the first product that needs it
+  };
+  const Step steps[] = {
+      {"parse", &Compilation::parse, &moduleOp, Emit::Gpt},
+      {"stepping", &Compilation::stepping, &moduleOp, Emit::Step},
+      {"fusion", &Compilation::fusion, &moduleOp, Emit::Fused},
+      {"kernel", &Compilation::kernel, &moduleOp, Emit::Kernels},
+      {"cpu", &Compilation::generate, &generatedOp, Emit::Mlir},
+      {"llvm", &Compilation::translate, nullptr, Emit::Llvm},
+      {"package", &Compilation::writePackage, nullptr, Emit::Obj},
+  };
+  bool ok = true;
+  for (const Step &step : steps)
+    ok = ok && (last < step.first ||
+                phase(step.name, step.body, step.dumped));
+  reportTimings();
+  return ok;
+}

@@ -1,0 +1,83 @@
+//===- Phases.h - the compiler's named phases -------------------*- C++ -*-===//
+//
+// parse, stepping, fusion, kernel, cpu, llvm, package: the rooms in the
+// order of the data flow. Each takes what the one before left.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "gptc/Checkpoint/Checkpoint.h"
+#include "gptc/Driver/Options.h"
+#include "gptc/Package/PackageModel.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/SourceMgr.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace gptc {
+
+/// Seconds per phase, in order.
+using Timings = std::vector<std::pair<std::string, double>>;
+
+class Compilation {
+public:
+  explicit Compilation(const Options &options);
+
+  /// Runs the phases and writes the product. False: diagnosed on stderr, or
+  /// `internal` says that a pass failed without saying why.
+  bool run();
+  bool internal = false;
+  /// The text of the model, for a reproducer.
+  std::string source;
+
+private:
+  using Phase = bool (Compilation::*)();
+  /// Runs, times, names and dumps one phase.
+  bool phase(llvm::StringRef name, Phase body, mlir::ModuleOp *dumped);
+
+  bool parse();
+  bool stepping();
+  bool fusion();
+  bool kernel();
+  bool generate();
+  bool translate();
+  bool writePackage();
+
+  bool runPasses(llvm::function_ref<void(mlir::OpPassManager &)> add);
+  bool fail(const llvm::Twine &message);
+  bool fail(llvm::Error error);
+
+  bool openCheckpoint();
+  bool wants(Emit emit) const;
+  bool emitText(Emit emit, llvm::StringRef extension, llvm::StringRef text);
+  bool emitModule(Emit emit, llvm::StringRef extension, mlir::ModuleOp module);
+  bool emitProducts();
+  void reportTimings();
+
+  const Options &options;
+  mlir::MLIRContext context;
+  llvm::LLVMContext llvmContext;
+  llvm::SourceMgr sources;
+  std::unique_ptr<mlir::SourceMgrDiagnosticHandler> handler;
+  unsigned errors = 0; // diagnostics seen
+  Timings timings;
+  unsigned dumps = 0;
+
+  TargetDesc target;
+  std::string name; // of the package
+  mlir::OwningOpRef<mlir::ModuleOp> module, generated;
+  mlir::ModuleOp moduleOp, generatedOp; // views of the two, for dumps
+  std::optional<PackageModel> package;
+  std::optional<checkpoint::Checkpoint> checkpointFile;
+  bool writeWeightsFile = false;
+  std::unique_ptr<llvm::Module> llvmModule;
+  std::string object;
+};
+
+/// Writes a file aside and renames it, making the folder if needed.
+llvm::Error writeFileAtomically(llvm::StringRef folder, llvm::StringRef file,
+                                llvm::StringRef text);
+
+} // namespace gptc

@@ -1,0 +1,162 @@
+//===- Products.cpp - what the compiler writes ----------------------------===//
+//
+// The package, or with --emit single files; the checkpoint that the weights
+// come from; timings.
+//
+//===----------------------------------------------------------------------===//
+#include "Phases.h"
+#include "gptc/Package/WritePackage.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace gptc;
+
+llvm::Error gptc::writeFileAtomically(StringRef folder, StringRef file,
+                                      StringRef text) {
+  if (std::error_code code = llvm::sys::fs::create_directories(folder))
+    return llvm::createFileError(folder, code);
+  llvm::SmallString<256> path(folder);
+  llvm::sys::path::append(path, file);
+  return llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+    os << text;
+    return llvm::Error::success();
+  });
+}
+
+bool Compilation::wants(Emit emit) const {
+  return llvm::is_contained(options.emit, emit);
+}
+
+/// Writes one product: into the folder, or to stdout if there is none.
+bool Compilation::emitText(Emit emit, StringRef extension, StringRef text) {
+  if (!wants(emit))
+    return true;
+  if (options.output.empty()) {
+    llvm::outs() << text;
+    llvm::outs().flush();
+    return true;
+  }
+  if (auto error = writeFileAtomically(options.output,
+                                       name + extension.str(), text))
+    return fail(std::move(error));
+  return true;
+}
+
+bool Compilation::emitModule(Emit emit, StringRef extension, ModuleOp op) {
+  if (!wants(emit))
+    return true;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  op.print(stream);
+  stream << '\n';
+  return emitText(emit, extension, text);
+}
+
+/// Opens the checkpoint if the package is to hold weights from it.
+bool Compilation::openCheckpoint() {
+  if (options.noWeights || !options.emit.empty())
+    return true;
+  const PackedWeight *fromHost = nullptr, *stored = nullptr;
+  for (const PackedWeight &weight : package->weights) {
+    ml_program::GlobalOp global = weight.view.global;
+    auto where = global->getAttrOfType<gpt::StoredAttr>("gpt.stored");
+    (where && !where.getFile().empty() ? stored : fromHost) = &weight;
+  }
+  if (fromHost) {
+    if (options.verbose)
+      llvm::errs() << "gptc: weights are handed over by the host at open ('"
+                   << fromHost->name << "' lies in no file)\n";
+    return true;
+  }
+  writeWeightsFile = true;
+  if (!stored)
+    return true;
+
+  std::string path = options.checkpoint;
+  if (path.empty()) {
+    auto named = moduleOp->getAttrOfType<StringAttr>("gpt.checkpoint");
+    if (!named) {
+      moduleOp.emitError("expected gpt.checkpoint, where the weights lie, or "
+                         "--checkpoint PATH, or --no-weights");
+      return false;
+    }
+    llvm::SmallString<256> full(named.getValue());
+    if (llvm::sys::path::is_relative(full)) {
+      if (options.input == "-") {
+        moduleOp.emitError("expected --checkpoint PATH: the checkpoint '")
+            << full << "' is relative to a model read from stdin";
+        return false;
+      }
+      llvm::SmallString<256> folder(
+          llvm::sys::path::parent_path(options.input));
+      llvm::sys::path::append(folder, full);
+      full = folder;
+    }
+    path = full.str().str();
+  }
+  auto opened = checkpoint::Checkpoint::open(path);
+  if (!opened)
+    return fail(opened.error().message);
+  checkpointFile.emplace(std::move(*opened));
+  return succeeded(checkWeights(*package, *checkpointFile));
+}
+
+/// The products of --emit that the later phases make.
+bool Compilation::emitProducts() {
+  if (!emitText(Emit::Obj, ".o", object) ||
+      !emitText(Emit::Header, ".h", headerText(*package)) ||
+      !emitText(Emit::Manifest, ".manifest.json",
+                manifestText(*package, false)))
+    return false;
+  if (!wants(Emit::Lib))
+    return true;
+  if (auto error = writeLibraries(*package, object, options.output))
+    return fail(std::move(error));
+  return true;
+}
+
+bool Compilation::writePackage() {
+  if (!options.emit.empty())
+    return emitProducts();
+  auto folder = OutputFolder::create(options.output);
+  if (!folder)
+    return fail(folder.takeError());
+  if (auto error = gptc::writePackage(
+          *package, object, checkpointFile ? &*checkpointFile : nullptr,
+          writeWeightsFile, *folder))
+    return fail(std::move(error));
+  if (auto error = folder->commit())
+    return fail(std::move(error));
+  return true;
+}
+
+void Compilation::reportTimings() {
+  if (!options.timing)
+    return;
+  if (options.timingFile.empty()) {
+    for (const auto &[phase, seconds] : timings)
+      llvm::errs() << fmt::format("gptc: {:<10} {:8.3f} s\n", phase, seconds);
+    return;
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream, 2);
+  json.object([&] {
+    json.attributeArray("phases", [&] {
+      for (const auto &[phase, seconds] : timings)
+        json.object([&] {
+          json.attribute("name", phase);
+          json.attribute("seconds", seconds);
+        });
+    });
+  });
+  stream << '\n';
+  StringRef folder = llvm::sys::path::parent_path(options.timingFile);
+  if (auto error = writeFileAtomically(
+          folder.empty() ? "." : folder,
+          llvm::sys::path::filename(options.timingFile), text))
+    fail(std::move(error));
+}

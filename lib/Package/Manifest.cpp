@@ -1,0 +1,274 @@
+//===- Manifest.cpp - manifest.json ---------------------------------------===//
+//
+// Schema version 1. Sizes are written as in the header: numbers, and "d0" for
+// dynamic dimensions (an entry's in entries, a kernel's own in kernels).
+//
+//===----------------------------------------------------------------------===//
+#include "Package.h"
+#include "gptc/Package/WritePackage.h"
+#include "gptc/Kernel/KernelKind.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::gpt;
+namespace json = llvm::json;
+
+namespace {
+constexpr const char *dtypeNames[] = {"f32",  "f16",  "bf16", "q8_0",
+                                      "q4_0", "q4_1", "i32"};
+
+class Manifest {
+public:
+  Manifest(const PackageModel &package, bool weightsWritten,
+           llvm::raw_ostream &os)
+      : package(package), weightsWritten(weightsWritten), out(os, 2) {}
+  void write();
+
+private:
+  void shape(StringRef key, ArrayRef<int64_t> sizes);
+  void tensor(StringRef name, Type type, ArrayRef<int64_t> sizes);
+  void entry(const EntryPlan &plan);
+  void call(const PlannedCall &call);
+  void kernel(const PackageKernel &kernel);
+  void weight(const PackedWeight &weight);
+
+  const PackageModel &package;
+  bool weightsWritten;
+  json::OStream out;
+};
+
+/// Every place and name that a location mentions, in order, each once.
+void collect(Location location, llvm::SetVector<StringAttr> &places) {
+  MLIRContext *context = location.getContext();
+  TypeSwitch<LocationAttr>(location)
+      .Case([&](FileLineColLoc at) {
+        places.insert(StringAttr::get(
+            context, fmt::format("{}:{}:{}", at.getFilename().str(),
+                                 at.getLine(), at.getColumn())));
+      })
+      .Case([&](NameLoc name) {
+        places.insert(name.getName());
+        collect(name.getChildLoc(), places);
+      })
+      .Case([&](FusedLoc fused) {
+        for (Location part : fused.getLocations())
+          collect(part, places);
+      })
+      .Case([&](CallSiteLoc site) { collect(site.getCallee(), places); })
+      .Default([](LocationAttr) {});
+}
+
+/// Floating-point operations per row of the activation; 0 where they are not
+/// a property of the row.
+int64_t flopsPerRow(Operation *op) {
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return 2 * linear.inFeatures() * linear.outFeatures();
+  int64_t features = 0;
+  if (auto gemm = dyn_cast<FusedGemmOp>(op)) {
+    for (unsigned i = 0; i < gemm.getWeights().size(); ++i)
+      features += gemm.outFeatures(i);
+    return 2 * gemm.inFeatures() * features;
+  }
+  return 0;
+}
+
+void Manifest::shape(StringRef key, ArrayRef<int64_t> sizes) {
+  out.attributeArray(key, [&] {
+    for (int64_t size : sizes) {
+      if (size < 0)
+        out.value(fmt::format("d{}", -1 - size));
+      else
+        out.value(size);
+    }
+  });
+}
+
+void Manifest::tensor(StringRef name, Type type, ArrayRef<int64_t> sizes) {
+  out.object([&] {
+    if (!name.empty())
+      out.attribute("name", name);
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    if (!ranked) {
+      out.attribute("dtype", "kv_cache");
+      return;
+    }
+    out.attribute("dtype", ranked.getElementType().isF32() ? "f32" : "i32");
+    shape("shape", sizes);
+  });
+}
+
+void Manifest::call(const PlannedCall &call) {
+  KernelOp kernel = call.kernel;
+  CallOp op = call.op;
+  out.object([&] {
+    out.attribute("kernel", kernel.getSymName());
+    if (op.getLayer())
+      out.attribute("layer", int64_t(*op.getLayer()));
+    llvm::SetVector<StringAttr> places;
+    collect(op.getLoc(), places);
+    out.attributeArray("source", [&] {
+      for (StringAttr place : places)
+        out.value(place.getValue());
+    });
+    out.attributeArray("weights", [&] {
+      for (const gptc_arg &arg : call.args)
+        if (arg.kind == GPTC_ARG_WEIGHT)
+          out.value(arg.index);
+    });
+  });
+}
+
+void Manifest::entry(const EntryPlan &plan) {
+  func::FuncOp function = plan.entry;
+  out.object([&] {
+    out.attribute("name", function.getSymName());
+    out.attribute("kind", isStepEntry(function) ? "step" : "plain");
+    out.attributeArray("inputs", [&] {
+      for (Value input : plan.inputs)
+        tensor(inputName(function, cast<BlockArgument>(input).getArgNumber()),
+               input.getType(), plan.dims.sizes(input));
+    });
+    out.attributeArray("outputs", [&] {
+      for (auto [value, number] : llvm::zip(plan.outputs, plan.outputNumbers))
+        tensor(outputName(function, number), value.getType(),
+               plan.dims.sizes(value));
+    });
+    out.attribute("dynamic_dimensions", plan.dims.count());
+    // Slots are as large as their largest buffer; the workspace is their sum.
+    out.attributeArray("workspace", [&] {
+      for (int64_t slot = 0; slot < plan.slots; ++slot)
+        out.array([&] {
+          for (const Buffer &buffer : plan.buffers) {
+            if (buffer.size.slot != slot)
+              continue;
+            std::string bytes = std::to_string(buffer.size.bytes);
+            for (int8_t dim : buffer.size.dims)
+              if (dim >= 0)
+                bytes += fmt::format(" * d{}", dim);
+            out.value(bytes);
+          }
+        });
+    });
+    out.attributeArray("calls", [&] {
+      for (const PlannedCall &planned : plan.calls)
+        call(planned);
+    });
+  });
+}
+
+void Manifest::kernel(const PackageKernel &kernel) {
+  KernelOp op = kernel.op;
+  Operation *computes = op.kernelOp();
+  SmallVector<ArrayRef<int64_t>> sizes = dimsOf(op);
+  unsigned inputs = op.getArgumentTypes().size();
+  out.object([&] {
+    out.attribute("name", kernel.name);
+    out.attribute("symbol", package.options.name + "_" + kernel.name);
+    out.attribute("kind", kernelKind(computes));
+    out.attributeArray("ops", [&] {
+      out.value(computes->getName().getStringRef());
+      for (Region &region : computes->getRegions())
+        for (Operation &inner : region.getOps())
+          if (!inner.hasTrait<OpTrait::IsTerminator>() &&
+              !isa<arith::ConstantOp>(inner))
+            out.value(inner.getName().getStringRef());
+    });
+    out.attributeArray("arguments", [&] {
+      for (auto [index, type] : llvm::enumerate(op.getArgumentTypes()))
+        tensor("", type, sizes[index]);
+    });
+    out.attributeArray("results", [&] {
+      for (auto [index, type] : llvm::enumerate(op.getResultTypes()))
+        tensor("", type, sizes[inputs + index]);
+    });
+    out.attributeArray("storage", [&] {
+      for (unsigned index = 0; index < inputs; ++index)
+        if (auto storage =
+                op.getArgAttrOfType<StringAttr>(index, "gpt.storage"))
+          out.value(storage.getValue());
+    });
+    if (auto schedule = op.getSchedule()) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      schedule->print(stream);
+      out.attribute("schedule", text);
+    }
+    if (int64_t flops = flopsPerRow(computes))
+      out.attribute("flops_per_row", flops);
+    out.attribute("scratch_bytes_per_thread", kernel.scratchBytes);
+    int64_t calls = 0, weightBytes = 0;
+    for (const EntryPlan &plan : package.entries)
+      for (const PlannedCall &planned : plan.calls)
+        if (planned.kernel == op) {
+          if (calls++ == 0)
+            for (const gptc_arg &arg : planned.args)
+              if (arg.kind == GPTC_ARG_WEIGHT)
+                weightBytes += package.weights[arg.index].desc.bytes;
+        }
+    out.attribute("calls", calls);
+    out.attribute("weight_bytes_per_call", weightBytes);
+  });
+}
+
+void Manifest::weight(const PackedWeight &weight) {
+  const gptc_weight_desc &d = weight.desc;
+  out.object([&] {
+    out.attribute("name", weight.name);
+    out.attribute("dtype", dtypeNames[d.source_dtype]);
+    auto type = cast<RankedTensorType>(
+        ml_program::GlobalOp(weight.view.global).getType());
+    shape("shape", type.getShape());
+    out.attribute("packed_dtype", dtypeNames[d.packed_dtype]);
+    out.attribute("layout",
+                  d.layout == GPTC_LAYOUT_PANEL ? "panel" : "vector");
+    if (d.layout == GPTC_LAYOUT_PANEL)
+      out.attribute("panel", d.panel);
+    out.attribute("first", d.n0);
+    out.attribute("count", d.n);
+    out.attribute("offset", int64_t(d.offset));
+    out.attribute("bytes", int64_t(d.bytes));
+  });
+}
+
+void Manifest::write() {
+  out.object([&] {
+    out.attribute("schema", 1);
+    out.attribute("name", package.options.name);
+    out.attribute("target", package.target.name);
+    out.attribute("precision", "f32");
+    out.attribute("optimization", package.options.optimization);
+    out.attribute("package_hash", fmt::format("{:016x}", package.hash));
+    out.attribute("context", package.context);
+    out.attribute("vocab", package.vocab);
+    out.attribute("kv_page", package.kv.page);
+    out.attribute("kv_page_bytes", package.pageBytes());
+    out.attribute("weights_file",
+                  weightsWritten ? json::Value(package.options.name +
+                                               ".weights")
+                                 : json::Value(nullptr));
+    out.attribute("weights_bytes", int64_t(package.weightsFileBytes));
+    out.attributeArray("entries", [&] {
+      for (const EntryPlan &plan : package.entries)
+        entry(plan);
+    });
+    out.attributeArray("kernels", [&] {
+      for (const PackageKernel &each : package.kernels)
+        kernel(each);
+    });
+    out.attributeArray("weights", [&] {
+      for (const PackedWeight &each : package.weights)
+        weight(each);
+    });
+  });
+}
+} // namespace
+
+std::string gptc::manifestText(const PackageModel &package,
+                               bool weightsWritten) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  Manifest(package, weightsWritten, stream).write();
+  return text + "\n";
+}

@@ -1,0 +1,44 @@
+//===- Package.h - inside the Package room ----------------------*- C++ -*-===//
+//
+// The parts that WritePackage.cpp puts together. Errors are lower case
+// messages; nothing is left behind by a part that fails, because the whole
+// output folder is written aside (OutputFolder.h).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "gptc/Checkpoint/Checkpoint.h"
+#include "gptc/Package/PackageModel.h"
+#include "llvm/Support/Error.h"
+
+namespace llvm {
+class Module;
+} // namespace llvm
+
+namespace gptc {
+
+/// Adds the hidden constant `gptc_the_program` to the module that holds the
+/// kernels.
+void emitProgramData(const PackageModel &package, llvm::Module &module);
+
+/// Links the embedded runtime in, renames what the package exports to NAME_*
+/// and internalises the rest.
+llvm::Error linkCore(const PackageModel &package, llvm::Module &module);
+
+/// The functions of the API, by their names in gptc_api, and "api".
+llvm::ArrayRef<llvm::StringRef> apiNames();
+
+/// A static library of one object, the same bytes for the same input.
+llvm::Error writeArchive(llvm::StringRef path, llvm::StringRef objectName,
+                         llvm::StringRef object);
+
+/// A shared library from an object file on disk.
+llvm::Error linkSharedLibrary(llvm::StringRef objectPath,
+                              llvm::StringRef path, llvm::StringRef soname);
+
+/// Packs the weights one by one; memory is that of the largest one. Without
+/// weights, `checkpoint` may be null.
+llvm::Error writeWeights(const PackageModel &package,
+                         const checkpoint::Checkpoint *checkpoint,
+                         llvm::StringRef path);
+
+} // namespace gptc

@@ -1,0 +1,218 @@
+//===- ProgramData.cpp - the program tables as LLVM constants -------------===//
+//
+// Writes the structs of Format/Program.h, field by field in their order, as
+// constants of the model's module. Struct types are written out with their
+// padding; the assertions below hold them to the C layout.
+//
+//===----------------------------------------------------------------------===//
+#include "Package.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/Module.h"
+#include <cstddef>
+
+using namespace gptc;
+using llvm::ArrayRef;
+using llvm::Constant;
+using llvm::StringRef;
+
+static_assert(sizeof(gptc_arg) == 8 && sizeof(gptc_size) == 16);
+static_assert(sizeof(gptc_call_desc) == 56 &&
+              offsetof(gptc_call_desc, dims) == 32 &&
+              offsetof(gptc_call_desc, scratch_dim) == 48);
+static_assert(sizeof(gptc_value_desc) == 80);
+static_assert(sizeof(gptc_entry_desc) == 80 &&
+              offsetof(gptc_entry_desc, inputs) == 48);
+static_assert(sizeof(gptc_weight_desc) == 88 &&
+              offsetof(gptc_weight_desc, offset) == 72);
+static_assert(sizeof(gptc_kv_desc) == 40 && sizeof(gptc_program) == 104 &&
+              offsetof(gptc_program, kv) == 56);
+static_assert(sizeof(gptc_info) == 96 &&
+              offsetof(gptc_info, optimization) == 88);
+
+namespace {
+/// Makes constants of one module.
+class Tables {
+public:
+  explicit Tables(llvm::Module &module)
+      : module(module), context(module.getContext()) {}
+
+  Constant *i8(int64_t x) { return integer(8, x); }
+  Constant *i32(int64_t x) { return integer(32, x); }
+  Constant *i64(int64_t x) { return integer(64, x); }
+  Constant *null() {
+    return llvm::ConstantPointerNull::get(llvm::PointerType::get(context, 0));
+  }
+  Constant *structure(ArrayRef<Constant *> fields) {
+    return llvm::ConstantStruct::getAnon(context, fields);
+  }
+  template <typename Range> Constant *bytes(const Range &values) {
+    llvm::SmallVector<uint8_t> data(values.begin(), values.end());
+    return llvm::ConstantDataArray::get(context, data);
+  }
+  Constant *string(StringRef text) {
+    Constant *&global = strings[text];
+    if (!global)
+      global = hold(llvm::ConstantDataArray::getString(context, text));
+    return global;
+  }
+  /// A pointer to the first of `elements`, null if there are none.
+  Constant *array(ArrayRef<Constant *> elements) {
+    if (elements.empty())
+      return null();
+    auto *type =
+        llvm::ArrayType::get(elements.front()->getType(), elements.size());
+    return hold(llvm::ConstantArray::get(type, elements));
+  }
+  llvm::GlobalVariable *hold(Constant *value) {
+    auto *global = new llvm::GlobalVariable(
+        module, value->getType(), /*isConstant=*/true,
+        llvm::GlobalValue::PrivateLinkage, value, "gptc.data");
+    global->setAlignment(llvm::Align(8));
+    return global;
+  }
+  Constant *function(StringRef name) {
+    if (llvm::Function *found = module.getFunction(name))
+      return found;
+    return null();
+  }
+
+private:
+  Constant *integer(unsigned bits, int64_t x) {
+    return llvm::ConstantInt::get(llvm::Type::getIntNTy(context, bits), x,
+                                  /*isSigned=*/true);
+  }
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  llvm::StringMap<Constant *> strings;
+};
+
+class ProgramEmitter {
+public:
+  ProgramEmitter(const PackageModel &package, llvm::Module &module)
+      : package(package), module(module), make(module) {}
+  void run();
+
+private:
+  Constant *value(const EntryPlan &plan, mlir::Value value, StringRef name);
+  Constant *call(const PlannedCall &call);
+  Constant *entry(const EntryPlan &plan);
+  Constant *weight(const PackedWeight &weight);
+  Constant *info();
+
+  const PackageModel &package;
+  llvm::Module &module;
+  Tables make;
+};
+
+/// gptc_value_desc.
+Constant *ProgramEmitter::value(const EntryPlan &plan, mlir::Value value,
+                                StringRef name) {
+  auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
+  Sizes sizes = plan.dims.sizes(value);
+  llvm::SmallVector<uint64_t> shape(8, 0);
+  llvm::copy(sizes, shape.begin());
+  return make.structure(
+      {make.string(name),
+       make.i32(type.getElementType().isF32() ? GPTC_F32 : GPTC_I32),
+       make.i32(type.getRank()),
+       llvm::ConstantDataArray::get(module.getContext(), shape)});
+}
+
+/// gptc_call_desc.
+Constant *ProgramEmitter::call(const PlannedCall &call) {
+  const PackageKernel *kernel = package.findKernel(call.kernel);
+  llvm::SmallVector<Constant *> args;
+  for (const gptc_arg &arg : call.args)
+    args.push_back(make.structure({make.i32(arg.kind), make.i32(arg.index)}));
+  std::array<int8_t, 8> dims;
+  dims.fill(-1);
+  llvm::copy(call.dims, dims.begin());
+  return make.structure(
+      {make.function(kernel->name), make.string(kernel->name),
+       make.array(args), make.i32(args.size()), make.i32(call.dims.size()),
+       make.bytes(dims), make.i64(kernel->scratchBytes), make.i8(-1),
+       make.bytes(std::array<uint8_t, 7>{})});
+}
+
+/// gptc_entry_desc.
+Constant *ProgramEmitter::entry(const EntryPlan &plan) {
+  mlir::func::FuncOp function = plan.entry;
+  llvm::SmallVector<Constant *> inputs, outputs, buffers, calls;
+  for (mlir::Value input : plan.inputs) {
+    unsigned number =
+        llvm::cast<mlir::BlockArgument>(input).getArgNumber();
+    inputs.push_back(value(plan, input, inputName(function, number)));
+  }
+  for (auto [output, number] : llvm::zip(plan.outputs, plan.outputNumbers))
+    outputs.push_back(value(plan, output, outputName(function, number)));
+  for (const Buffer &buffer : plan.buffers)
+    buffers.push_back(make.structure(
+        {make.i64(buffer.size.bytes), make.bytes(ArrayRef(buffer.size.dims)),
+         make.i32(buffer.size.slot)}));
+  for (const PlannedCall &planned : plan.calls)
+    calls.push_back(call(planned));
+
+  int kind = !isStepEntry(function)     ? GPTC_ENTRY_PLAIN
+             : plan.dims.keys >= 0 ? GPTC_ENTRY_STEP_SINGLE
+                                   : GPTC_ENTRY_STEP;
+  return make.structure(
+      {make.string(function.getSymName()), make.i32(kind),
+       make.i32(plan.dims.count()), make.i32(plan.dims.tokens),
+       make.i32(plan.dims.rows), make.i32(plan.dims.keys),
+       make.i32(inputs.size()), make.i32(outputs.size()),
+       make.i32(buffers.size()), make.i32(plan.slots), make.i32(calls.size()),
+       make.array(inputs), make.array(outputs),
+       make.array(buffers), make.array(calls)});
+}
+
+/// gptc_weight_desc.
+Constant *ProgramEmitter::weight(const PackedWeight &weight) {
+  const gptc_weight_desc &d = weight.desc;
+  return make.structure(
+      {make.string(weight.name), make.i32(d.source_dtype),
+       make.i32(d.packed_dtype), make.i32(d.layout), make.i32(d.in_out),
+       make.i64(d.source_rows), make.i64(d.source_cols), make.i64(d.n0),
+       make.i64(d.n), make.i64(d.k), make.i64(d.panel), make.i64(d.offset),
+       make.i64(d.bytes)});
+}
+
+/// gptc_info.
+Constant *ProgramEmitter::info() {
+  return make.structure(
+      {make.i64(sizeof(gptc_info)), make.string(package.options.name),
+       make.string(package.target.name), make.string("f32"),
+       make.i64(package.context), make.i64(package.vocab),
+       make.i64(package.kv.page), make.i64(package.pageBytes()),
+       make.i64(package.weightsFileBytes), make.i64(package.eos),
+       make.i64(package.bos), make.i32(package.options.optimization),
+       make.i32(0)});
+}
+
+void ProgramEmitter::run() {
+  llvm::SmallVector<Constant *> entries, weights;
+  for (const EntryPlan &plan : package.entries)
+    entries.push_back(entry(plan));
+  for (const PackedWeight &packed : package.weights)
+    weights.push_back(weight(packed));
+  const gptc_kv_desc &kv = package.kv;
+  Constant *program = make.structure(
+      {make.i64(sizeof(gptc_program)), make.hold(info()),
+       make.i64(package.hash), make.i32(entries.size()),
+       make.i32(weights.size()), make.array(entries), make.array(weights),
+       make.i64(package.weightsFileBytes),
+       make.structure({make.i64(kv.layers), make.i64(kv.heads),
+                       make.i64(kv.head_dim), make.i64(kv.page),
+                       make.i64(kv.block_bytes)}),
+       make.string(package.target.requiredFeatures)});
+  llvm::GlobalVariable *global = make.hold(program);
+  global->setName("gptc_the_program");
+  global->setLinkage(llvm::GlobalValue::ExternalLinkage);
+  global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+}
+} // namespace
+
+void gptc::emitProgramData(const PackageModel &package, llvm::Module &module) {
+  ProgramEmitter(package, module).run();
+}

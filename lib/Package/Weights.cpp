@@ -1,0 +1,121 @@
+//===- Weights.cpp - from the checkpoint to <name>.weights ----------------===//
+//
+// Tensors are mapped; each is packed into a buffer of its packed size and
+// written. Every packed weight starts at a multiple of 64 bytes and the gaps
+// are zeros, so that the file and its checksum depend on nothing else.
+//
+//===----------------------------------------------------------------------===//
+#include "Package.h"
+#include "gptc/Package/WritePackage.h"
+#include "gptc/Format/WeightLayout.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace gptc;
+
+static LogicalResult checkWeight(const PackedWeight &weight,
+                                 const checkpoint::Checkpoint &checkpoint) {
+  ml_program::GlobalOp global = weight.view.global;
+  const checkpoint::TensorInfo *tensor = checkpoint.find(weight.name);
+  if (!tensor) {
+    const checkpoint::TensorInfo *nearest = nullptr;
+    unsigned best = 4;
+    for (const checkpoint::TensorInfo &other : checkpoint.tensors()) {
+      unsigned distance =
+          StringRef(other.name).edit_distance(weight.name, true, best);
+      if (distance < best) {
+        best = distance;
+        nearest = &other;
+      }
+    }
+    InFlightDiagnostic diagnostic = global.emitOpError("expected a tensor ")
+                                    << checkpoint::quote(weight.name) << " in "
+                                    << checkpoint.path() << ", which has "
+                                    << checkpoint.tensors().size()
+                                    << " others";
+    if (nearest)
+      diagnostic << "; did you mean " << checkpoint::quote(nearest->name)
+                 << "?";
+    return diagnostic;
+  }
+  auto type = cast<RankedTensorType>(global.getType());
+  std::vector<int64_t> shape(type.getShape().begin(), type.getShape().end());
+  if (tensor->shape != shape)
+    return global.emitOpError("expected tensor ")
+           << checkpoint::quote(weight.name) << " of shape "
+           << checkpoint::shapeText(shape) << ", got "
+           << checkpoint::shapeText(tensor->shape) << " in " << tensor->file;
+  StringRef expected = stringifyStorage(storageOf(global));
+  std::string_view got = checkpoint::storageName(tensor->storage);
+  if (expected != StringRef(got))
+    return global.emitOpError("expected tensor ")
+           << checkpoint::quote(weight.name) << " stored as " << expected
+           << ", got " << got << " in " << tensor->file;
+  return success();
+}
+
+LogicalResult gptc::checkWeights(const PackageModel &package,
+                                 const checkpoint::Checkpoint &checkpoint) {
+  LogicalResult result = success();
+  Operation *reported = nullptr; // sections of one global speak once
+  unsigned errors = 0;
+  for (const PackedWeight &weight : package.weights) {
+    ml_program::GlobalOp global = weight.view.global;
+    if (global == reported || succeeded(checkWeight(weight, checkpoint)))
+      continue;
+    reported = global;
+    result = failure();
+    if (++errors == 10) // the rest will be alike
+      break;
+  }
+  return result;
+}
+
+llvm::Error gptc::writeWeights(const PackageModel &package,
+                               const checkpoint::Checkpoint *checkpoint,
+                               StringRef path) {
+  std::error_code code;
+  llvm::raw_fd_ostream out(path, code, llvm::sys::fs::OF_None);
+  if (code)
+    return llvm::createFileError(path, code);
+  gptc_weights_header header = {};
+  out.write(reinterpret_cast<const char *>(&header), sizeof(header));
+
+  uint64_t sum = 0, written = sizeof(header);
+  std::vector<char> buffer;
+  auto write = [&](size_t bytes) {
+    sum = gptc_checksum(sum, buffer.data(), bytes);
+    out.write(buffer.data(), bytes);
+    written += bytes;
+  };
+  for (const PackedWeight &weight : package.weights) {
+    const checkpoint::TensorInfo *tensor = checkpoint->find(weight.name);
+    uint64_t expected =
+        gptc_source_bytes(weight.desc.source_dtype, weight.desc.source_rows,
+                          weight.desc.source_cols);
+    uint64_t bytes = llvm::alignTo(weight.desc.bytes, 64);
+    buffer.assign(bytes, 0);
+    if (!tensor || tensor->bytes != expected ||
+        gptc_pack_weight(&weight.desc, tensor->data, buffer.data()))
+      return llvm::createStringError("weight '" + weight.name +
+                                     "' cannot be packed");
+    write(bytes);
+  }
+  buffer.assign(package.weightsFileBytes - written, 0);
+  write(buffer.size());
+
+  memcpy(header.magic, GPTC_WEIGHTS_MAGIC, sizeof(header.magic));
+  header.package_hash = package.hash;
+  header.file_bytes = package.weightsFileBytes;
+  header.checksum = sum;
+  out.seek(0);
+  out.write(reinterpret_cast<const char *>(&header), sizeof(header));
+  out.close();
+  if (out.has_error()) {
+    std::error_code failed = out.error();
+    out.clear_error();
+    return llvm::createFileError(path, failed);
+  }
+  return llvm::Error::success();
+}

@@ -1,0 +1,80 @@
+//===- WritePackage.cpp - object code and tables to files -----------------===//
+#include "gptc/Package/WritePackage.h"
+#include "Package.h"
+#include "gptc/Import/TokenizerSource.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace gptc;
+using llvm::StringRef;
+
+llvm::Error gptc::completeModule(const PackageModel &package,
+                                 llvm::Module &module) {
+  emitProgramData(package, module);
+  return linkCore(package, module);
+}
+
+llvm::Error gptc::writeLibraries(const PackageModel &package, StringRef object,
+                                 StringRef folder) {
+  const std::string &name = package.options.name;
+  std::string objectName = name + ".o", shared = "lib" + name + ".so";
+  auto in = [&](const std::string &file) {
+    llvm::SmallString<256> full(folder);
+    llvm::sys::path::append(full, file);
+    return full.str().str();
+  };
+  // lld reads files only.
+  std::string objectPath = in(objectName);
+  llvm::FileRemover remover(objectPath);
+  if (auto error = llvm::writeToOutput(objectPath, [&](llvm::raw_ostream &os) {
+        os << object;
+        return llvm::Error::success();
+      }))
+    return error;
+  if (auto error = writeArchive(in("lib" + name + ".a"), objectName, object))
+    return error;
+  return linkSharedLibrary(objectPath, in(shared), shared);
+}
+
+/// A checkpoint without a tokenizer makes a package without one; one whose
+/// tokenizer breaks a rule is an error only if the model names it.
+static llvm::Error writeTokenizer(const PackageModel &package,
+                                  const checkpoint::Checkpoint &checkpoint,
+                                  const OutputFolder &folder) {
+  if (!package.module->hasAttr("gpt.tokenizer"))
+    return llvm::Error::success();
+  std::string why;
+  auto data = loadTokenizer(checkpoint, why);
+  if (!data)
+    return llvm::createStringError(data.error().message);
+  if (!*data)
+    return llvm::createStringError(
+        "the module names a tokenizer that the checkpoint does not have: " +
+        why);
+  std::vector<uint8_t> bytes = text::serialize(**data);
+  return folder.write(
+      "tokenizer.bin",
+      StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+}
+
+llvm::Error gptc::writePackage(const PackageModel &package, StringRef object,
+                               const checkpoint::Checkpoint *checkpoint,
+                               bool writeWeightsFile,
+                               const OutputFolder &folder) {
+  const std::string &name = package.options.name;
+  if (auto error = writeLibraries(package, object, folder.file("")))
+    return error;
+  if (auto error = folder.write(name + ".h", headerText(package)))
+    return error;
+  if (auto error = folder.write("manifest.json",
+                                manifestText(package, writeWeightsFile)))
+    return error;
+  if (checkpoint)
+    if (auto error = writeTokenizer(package, *checkpoint, folder))
+      return error;
+  if (writeWeightsFile)
+    return writeWeights(package, checkpoint, folder.file(name + ".weights"));
+  return llvm::Error::success();
+}

@@ -1,0 +1,72 @@
+// RUN: gptc-opt %s --gpt-outline-kernels --gpt-verify-outlined | FileCheck %s
+// RUN: gptc-opt %s --gpt-outline-kernels=weights-f32 | FileCheck %s --check-prefix=F32 --implicit-check-not=q4_0
+
+ml_program.global private @w0(#ml_program.extern<tensor<64x64xf32>>) {gpt.stored = #gpt.stored<"m.gguf", "w0", q4_0>} : tensor<64x64xf32>
+ml_program.global private @w1(#ml_program.extern<tensor<64x64xf32>>) {gpt.stored = #gpt.stored<"m.gguf", "w1", q4_0>} : tensor<64x64xf32>
+ml_program.global private @w2(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
+ml_program.global private @b(#ml_program.extern<tensor<192xf32>>) : tensor<192xf32>
+
+// Two calls of one kernel, a third one of another storage, a section of a bias.
+// CHECK-LABEL: func @layers
+// CHECK-SAME:  %[[X:.*]]: tensor<?x64xf32>
+// CHECK-DAG:   %[[W0:.*]] = ml_program.global_load_const @w0
+// CHECK-DAG:   %[[W1:.*]] = ml_program.global_load_const @w1
+// CHECK:       %[[Y0:.*]] = gpt.call @gemm_k64_n64_q4_0(%[[X]], %[[W0]])
+// CHECK:       %[[Y1:.*]] = gpt.call @gemm_k64_n64_q4_0(%[[Y0]], %[[W1]])
+// CHECK:       gpt.call @gemm_k64_n64_bias(%[[Y1]], %{{.*}}, %{{.*}})
+// CHECK-NEXT:  return
+// F32-LABEL: func @layers
+// F32:         gpt.call @gemm_k64_n64(
+// F32:         gpt.call @gemm_k64_n64(
+func.func @layers(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %w0 = ml_program.global_load_const @w0 : tensor<64x64xf32>
+  %w1 = ml_program.global_load_const @w1 : tensor<64x64xf32>
+  %w2 = ml_program.global_load_const @w2 : tensor<64x64xf32>
+  %b = ml_program.global_load_const @b : tensor<192xf32>
+  %bs = tensor.extract_slice %b[64] [64] [1] : tensor<192xf32> to tensor<64xf32>
+  %y0 = gpt.linear %x, %w0 : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+  %y1 = gpt.linear %y0, %w1 : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+  %y2 = gpt.linear %y1, %w2 bias %bs : tensor<?x64xf32>, tensor<64x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+  return %y2 : tensor<?x64xf32>
+}
+
+// A splat moves into the kernel; equal operands stay two arguments.
+// CHECK-LABEL: func @elementwise
+// CHECK-NOT:   arith.constant
+// CHECK:       gpt.call @mul_t4_c8(%{{.*}}) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK:       gpt.call @mul_t4_c8_0(%{{.*}}, %{{.*}})
+func.func @elementwise(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %c = arith.constant dense<2.0> : tensor<4x8xf32>
+  %y = arith.mulf %x, %c : tensor<4x8xf32>
+  %z = arith.mulf %y, %y : tensor<4x8xf32>
+  return %z : tensor<4x8xf32>
+}
+
+// The layer is an attribute of the call: one kernel for both.
+// CHECK-LABEL: func @cache
+// CHECK:       gpt.call @kv_append_h2_d8({{.*}}) {layer = 0 : i64}
+// CHECK:       gpt.call @kv_append_h2_d8({{.*}}) {layer = 1 : i64}
+func.func @cache(%t: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %k: tensor<2x?x8xf32>,
+                 %c0: !gpt.kv_cache<2 x 2 x 8, page 64, f32>) -> !gpt.kv_cache<2 x 2 x 8, page 64, f32> {
+  %c1 = gpt.kv_append %c0, %k, %k at %pos, %seq layer 0 : <2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %c2 = gpt.kv_append %c1, %k, %k at %pos, %seq layer 1 : <2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  return %c2 : !gpt.kv_cache<2 x 2 x 8, page 64, f32>
+}
+
+// Queries and keys differ in number; the kernel knows what is equal.
+// CHECK-LABEL: func @attention
+// CHECK:       gpt.call @attention_h4_d8_causal(
+func.func @attention(%q: tensor<4x?x8xf32>, %k: tensor<2x?x8xf32>, %v: tensor<2x?x8xf32>) -> tensor<4x?x8xf32> {
+  %o = gpt.flash_attention %q, %k, %v causal scale 0.5 groups 2 : tensor<4x?x8xf32>, tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<4x?x8xf32>
+  return %o : tensor<4x?x8xf32>
+}
+
+// CHECK:       gpt.kernel @gemm_k64_n64_q4_0(%{{.*}}: tensor<?x64xf32>, %{{.*}}: tensor<64x64xf32> {gpt.storage = "q4_0"}) -> tensor<?x64xf32>
+// CHECK-SAME:  gpt.dims = [array<i64: -1, 64>, array<i64: 64, 64>, array<i64: -1, 64>]
+// CHECK-NEXT:  gpt.linear
+// CHECK-NEXT:  gpt.return
+// CHECK-NOT:   gpt.kernel @gemm_k64_n64_q4_0
+// CHECK:       gpt.kernel @mul_t4_c8(
+// CHECK-NEXT:  arith.constant dense<2.0
+// CHECK:       gpt.kernel @attention_h4_d8_causal(
+// CHECK-SAME:  gpt.dims = [array<i64: 4, -1, 8>, array<i64: 2, -2, 8>, array<i64: 2, -2, 8>, array<i64: 4, -1, 8>]
