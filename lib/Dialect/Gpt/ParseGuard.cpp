@@ -1,54 +1,143 @@
-//===- ParseGuard.cpp - bracket depth of MLIR text ------------------------===//
+//===- ParseGuard.cpp - nesting of MLIR text ------------------------------===//
+//
+// One pass over the characters, with what little of the lexer decides where a
+// string or a comment ends. Three things make MLIR recurse: brackets, operators
+// of an affine expression, and aliases that name aliases.
+//
+//===----------------------------------------------------------------------===//
 #include "gptc/Dialect/Gpt/ParseGuard.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
-bool gptc::bracketDepthOk(llvm::StringRef text, unsigned limit,
-                          std::string &error) {
-  unsigned depth = 0, line = 1;
-  size_t lineStart = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
+using llvm::StringRef;
+
+namespace {
+// An affine expression is parsed with one call per operator.
+constexpr unsigned operatorLimit = 1000;
+
+class Scanner {
+public:
+  Scanner(StringRef text, unsigned limit, std::string &error)
+      : text(text), limit(limit), error(error) {}
+  bool run();
+
+private:
+  char next() const { return i + 1 < text.size() ? text[i + 1] : '\0'; }
+  void skipString();
+  void skipComment();
+  bool scanAlias();
+  bool tooMany(StringRef what, unsigned most);
+
+  StringRef text;
+  unsigned limit;
+  std::string &error;
+  size_t i = 0, lineStart = 0;
+  unsigned line = 1, depth = 0, operators = 0;
+  llvm::StringMap<unsigned> aliases; // how many definitions deep each one is
+  StringRef defined;                 // the alias whose definition this is
+};
+} // namespace
+
+// A string ends on its line; a backslash hides a quote.
+void Scanner::skipString() {
+  for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+    if (text[i] == '\\')
+      ++i;
+  if (i < text.size() && text[i] == '\n')
+    --i;
+}
+
+void Scanner::skipComment() {
+  size_t end = text.find('\n', i);
+  i = (end == StringRef::npos ? text.size() : end) - 1;
+}
+
+bool Scanner::tooMany(StringRef what, unsigned most) {
+  error = (llvm::Twine(line) + ":" + llvm::Twine(i - lineStart + 1) +
+           ": error: expected " + what + " at most " + llvm::Twine(most) +
+           " deep, got more")
+              .str();
+  return false;
+}
+
+/// At a # or !: `#name =` starts a definition, another name is a use in it.
+bool Scanner::scanAlias() {
+  StringRef name = text.substr(i).take_while([&, first = true](char c) mutable {
+    bool mark = std::exchange(first, false);
+    return mark || llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
+  });
+  StringRef rest = text.substr(i + name.size()).ltrim(" \t\r\n");
+  if (rest.starts_with("=") && !rest.starts_with("==")) {
+    defined = name;
+    aliases[defined] = 1;
+  } else if (auto used = aliases.find(name); name != defined &&
+                                             used != aliases.end() &&
+                                             used->second >= aliases[defined]) {
+    aliases[defined] = used->second + 1;
+    if (used->second >= limit)
+      return tooMany("aliases of aliases", limit);
+  }
+  i += name.size() - 1;
+  return true;
+}
+
+bool Scanner::run() {
+  for (; i < text.size(); ++i) {
     switch (text[i]) {
     case '\n':
       ++line;
       lineStart = i + 1;
       break;
-    case '/': // a comment reaches to the end of its line
-      if (i + 1 < text.size() && text[i + 1] == '/') {
-        size_t end = text.find('\n', i);
-        i = (end == llvm::StringRef::npos ? text.size() : end) - 1;
-      }
+    case '"':
+      skipString();
       break;
-    case '"': // a string ends on its line; a backslash hides a quote
-      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
-        if (text[i] == '\\')
-          ++i;
-      if (i < text.size() && text[i] == '\n')
-        --i;
+    case '/':
+      if (next() == '/')
+        skipComment();
+      break;
+    case '#':
+    case '!':
+      if (!scanAlias())
+        return false;
       break;
     case '(':
     case '[':
     case '{':
     case '<':
-      if (++depth > limit) {
-        error = std::to_string(line) + ":" + std::to_string(i - lineStart + 1) +
-                ": error: expected brackets nested at most " + std::to_string(limit) +
-                " deep, got more";
-        return false;
-      }
-      break;
-    case '-': // an arrow closes nothing
-      if (i + 1 < text.size() && text[i + 1] == '>')
-        ++i;
+      operators = 0;
+      if (++depth > limit)
+        return tooMany("brackets nested", limit);
       break;
     case ')':
     case ']':
     case '}':
     case '>':
-      if (depth != 0)
-        --depth;
+      operators = 0;
+      depth -= depth != 0;
+      break;
+    case ',':
+    case ':':
+    case '=':
+      operators = 0;
+      break;
+    case '-':
+      if (next() == '>') { // an arrow closes nothing
+        ++i;
+        break;
+      }
+      [[fallthrough]];
+    case '+':
+    case '*':
+      if (++operators > operatorLimit)
+        return tooMany("operators of an expression", operatorLimit);
       break;
     default:
       break;
     }
   }
   return true;
+}
+
+bool gptc::bracketDepthOk(StringRef text, unsigned limit, std::string &error) {
+  return Scanner(text, limit, error).run();
 }

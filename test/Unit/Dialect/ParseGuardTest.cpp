@@ -36,4 +36,32 @@ TEST(ParseGuard, StringsAndCommentsDoNotCount) {
   for (const char *text : {"", "\"", "\"\\", "/", "//", "-"})
     EXPECT_TRUE(bracketDepthOk(text, 1, error)) << text;
 }
+
+TEST(ParseGuard, OperatorsOfOneExpressionCount) {
+  std::string error;
+  EXPECT_FALSE(bracketDepthOk(std::string(2000, '-') + "1", 9, error));
+  std::string sum = "(1", list = "[1";
+  for (int i = 0; i < 2000; ++i) {
+    sum += " +\n 1";
+    list += ", -1.0e-5";
+  }
+  EXPECT_FALSE(bracketDepthOk(sum, 9, error));
+  EXPECT_TRUE(bracketDepthOk(list, 9, error)) << error;
+}
+
+TEST(ParseGuard, ChainsOfAliasesCount) {
+  std::string chain = "#a0 = 1\n", flat = chain, error;
+  for (int i = 1; i < 20; ++i) {
+    std::string define = "#a" + std::to_string(i) + " = [#a";
+    chain += define + std::to_string(i - 1) + "]\n";
+    flat += define + "0, #a0]\n";
+  }
+  EXPECT_FALSE(bracketDepthOk(chain, 10, error));
+  EXPECT_EQ(error.substr(0, 5), "11:9:");
+  EXPECT_TRUE(bracketDepthOk(chain, 20, error));
+  EXPECT_TRUE(bracketDepthOk(flat, 2, error));
+  for (int i = 0; i < 99; ++i) // uses outside of definitions
+    flat += "f() {a = #a19, b = #a18}\n";
+  EXPECT_TRUE(bracketDepthOk(flat, 3, error));
+}
 } // namespace
