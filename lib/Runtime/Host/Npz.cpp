@@ -177,7 +177,8 @@ std::vector<uint8_t> gptc::host::serializeNpz(std::span<const Array> arrays) {
     std::string header = npyHeader(array.dtype, array.shape);
     uint32_t crc = crc32(0, reinterpret_cast<const Bytef *>(header.data()),
                          static_cast<uInt>(header.size()));
-    crc = crc32(crc, array.data.data(), static_cast<uInt>(array.data.size()));
+    if (!array.data.empty()) // zlib takes null for a wish to start anew
+      crc = crc32(crc, array.data.data(), static_cast<uInt>(array.data.size()));
     auto size = static_cast<uint32_t>(header.size() + array.data.size());
     auto offset = static_cast<uint32_t>(zip.bytes.size());
     zip.u32(localMagic);

@@ -101,7 +101,9 @@ std::optional<gptc_model *> Package::open(const gptc_host *host,
   params.host = host;
   params.verify = 1;
   // A package without weights need not have the file.
-  if (info().weights_bytes == 0 && !fs::exists(path, failed))
+  const auto weights = impl->manifest.find("weights");
+  if (weights != impl->manifest.end() && weights->empty() &&
+      !fs::exists(path, failed))
     params.weights = &none;
   else
     params.weights_path = path.c_str();

@@ -8,7 +8,7 @@
 #include "ToyModel.h"
 #include "gptc/Format/Program.h"
 #include "gptc/Format/WeightLayout.h"
-#include <cassert>
+#include <cstring>
 
 using namespace toy;
 
@@ -150,7 +150,7 @@ const gptc_entry_desc entries[] = {
      gatherOutputs, nullptr, gatherCalls}};
 
 constexpr uint64_t tableBytes = panels * NR * D * 4, biasBytes = 256;
-const gptc_weight_desc weights[] = {
+const gptc_weight_desc weightTable[] = {
     {"table", GPTC_F32, GPTC_F32, GPTC_LAYOUT_PANEL, 0, V, D, 0, V, D, NR, 64,
      tableBytes},
     {"bias", GPTC_F32, GPTC_F32, GPTC_LAYOUT_VECTOR, 0, 1, D, 0, D, 1, 1,
@@ -181,7 +181,7 @@ const gptc_program gptc_the_program = {sizeof(gptc_program),
                                        2,
                                        2,
                                        entries,
-                                       weights,
+                                       weightTable,
                                        64 + tableBytes + biasBytes,
                                        {layers, 1, D, page, blockBytes},
                                        "sse2"};
@@ -198,4 +198,19 @@ toy::Weights::Weights() : table(V * D), bias(D) {
   tensors[0] = {"unused", GPTC_F16, 1, {3}, nullptr, 0};
   tensors[1] = {"bias", GPTC_F32, 1, {D}, bias.data(), 0};
   tensors[2] = {"table", GPTC_F32, 2, {V, D}, table.data(), 0};
+}
+
+std::vector<char> toy::weightsFile() {
+  Weights weights;
+  std::vector<char> file(gptc_the_program.weights_file_bytes);
+  gptc_pack_weight(&weightTable[0], weights.table.data(), file.data() + 64);
+  gptc_pack_weight(&weightTable[1], weights.bias.data(),
+                   file.data() + weightTable[1].offset);
+  gptc_weights_header header{};
+  std::memcpy(header.magic, GPTC_WEIGHTS_MAGIC, 8);
+  header.package_hash = toyPackageHash;
+  header.file_bytes = file.size();
+  header.checksum = gptc_checksum(0, file.data() + 64, file.size() - 64);
+  std::memcpy(file.data(), &header, sizeof(header));
+  return file;
 }

@@ -44,6 +44,9 @@ struct Weights {
   Weights();
 };
 
+/// The weights file that the compiler would write.
+std::vector<char> weightsFile();
+
 } // namespace toy
 
 extern "C" {

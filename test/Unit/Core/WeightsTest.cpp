@@ -1,9 +1,7 @@
 //===- WeightsTest.cpp - What open accepts as weights ---------------------===//
 
 #include "ToyModel.h"
-#include "gptc/Format/WeightLayout.h"
 #include <cstdio>
-#include <cstring>
 #include <gtest/gtest.h>
 #include <string>
 #include <unistd.h>
@@ -11,30 +9,6 @@
 namespace {
 
 const gptc_api &api = *gptc_core_api();
-
-/// The weights file that the compiler would write.
-std::vector<char> weightsFile() {
-  toy::Weights weights;
-  gptc_weight_desc table{"table", GPTC_F32, GPTC_F32, GPTC_LAYOUT_PANEL,
-                         0,       toy::V,   toy::D,   0,
-                         toy::V,  toy::D,   16,       64,
-                         0};
-  gptc_weight_desc bias{"bias", GPTC_F32, GPTC_F32, GPTC_LAYOUT_VECTOR,
-                        0,      1,        toy::D,   0,
-                        toy::D, 1,        1,        0,
-                        0};
-  size_t tableBytes = gptc_packed_bytes(&table);
-  std::vector<char> file(64 + tableBytes + gptc_packed_bytes(&bias));
-  gptc_pack_weight(&table, weights.table.data(), file.data() + 64);
-  gptc_pack_weight(&bias, weights.bias.data(), file.data() + 64 + tableBytes);
-  gptc_weights_header header{};
-  memcpy(header.magic, GPTC_WEIGHTS_MAGIC, 8);
-  header.package_hash = toyPackageHash;
-  header.file_bytes = file.size();
-  header.checksum = gptc_checksum(0, file.data() + 64, file.size() - 64);
-  memcpy(file.data(), &header, sizeof(header));
-  return file;
-}
 
 class WeightsFile : public ::testing::Test {
 protected:
@@ -64,7 +38,7 @@ protected:
 };
 
 TEST_F(WeightsFile, WholeDamagedAndForeign) {
-  std::vector<char> good = weightsFile();
+  std::vector<char> good = toy::weightsFile();
   EXPECT_EQ(open(good, false), GPTC_OK) << api.last_error();
   EXPECT_EQ(open(good, true), GPTC_OK) << api.last_error();
   std::vector<char> bad = good;

@@ -1,0 +1,254 @@
+//===- Bench.cpp - The measurements of gptc-bench -------------------------===//
+//
+// Token ids are arbitrary but fixed; no sampling is measured. The kernels are
+// timed in a run of their own, so that the observer does not slow the others.
+// The session's memory is what it takes from a counting allocator.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bench.h"
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+
+using namespace gptc::host;
+
+namespace {
+
+/// Of one prefill step; that of gptc-run.
+constexpr int64_t stepTokens = 512;
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half]
+                           : (values[half - 1] + values[half]) / 2;
+}
+
+/// Feeds the sequences; knows nothing of time.
+class Feeder {
+public:
+  Feeder(const gptc_api &api, gptc_session *session,
+         const BenchRequest &request)
+      : api(api), session(session), request(request), vocab(api.info()->vocab),
+        logits(request.batch * vocab) {}
+
+  bool prefill(std::string &error) {
+    for (int64_t s = 0; s < request.batch; ++s)
+      for (int64_t at = 0; at < request.prefill; at += stepTokens) {
+        int64_t end = std::min(request.prefill, at + stepTokens);
+        for (int64_t p = at; p < end; ++p)
+          add(s, p);
+        if (end == request.prefill)
+          rows.push_back(static_cast<int32_t>(tokens.size() - 1));
+        if (!step(error))
+          return false;
+      }
+    return true;
+  }
+  bool decode(std::string &error) {
+    for (int64_t i = 0; i < request.decode; ++i) {
+      for (int64_t s = 0; s < request.batch; ++s) {
+        rows.push_back(static_cast<int32_t>(s));
+        add(s, request.prefill + i);
+      }
+      if (!step(error))
+        return false;
+    }
+    return true;
+  }
+
+private:
+  void add(int64_t sequence, int64_t position) {
+    // Knuth's multiplicative hash spreads the ids over the vocabulary.
+    uint64_t hash = static_cast<uint64_t>(sequence * 8191 + position + 1) *
+                    0x9e3779b97f4a7c15u;
+    tokens.push_back(
+        static_cast<int32_t>((hash >> 33) % static_cast<uint64_t>(vocab)));
+    positions.push_back(static_cast<int32_t>(position));
+    sequences.push_back(static_cast<int32_t>(sequence));
+  }
+  bool step(std::string &error) {
+    gptc_batch batch{static_cast<int64_t>(tokens.size()),
+                     tokens.data(),
+                     positions.data(),
+                     sequences.data(),
+                     static_cast<int64_t>(rows.size()),
+                     rows.data()};
+    bool good = api.step(session, &batch, logits.data()) == GPTC_OK;
+    if (!good)
+      error = api.last_error();
+    tokens.clear();
+    positions.clear();
+    sequences.clear();
+    rows.clear();
+    return good;
+  }
+
+  const gptc_api &api;
+  gptc_session *session;
+  const BenchRequest &request;
+  int64_t vocab;
+  std::vector<int32_t> tokens, positions, sequences, rows;
+  std::vector<float> logits;
+};
+
+/// What the manifest says of a kernel's work.
+struct KernelWork {
+  double flopsPerRow = 0, bytesPerCall = 0;
+  int64_t rows = 0;     ///< of the activation, if static
+  int32_t rowsDim = -1; ///< else the kernel's dimension
+};
+
+std::map<std::string, KernelWork> readWork(const nlohmann::json &manifest) {
+  std::map<std::string, KernelWork> work;
+  auto number = [](const nlohmann::json &object, const char *key) {
+    auto found = object.find(key);
+    return found != object.end() && found->is_number() ? found->get<double>()
+                                                       : 0.0;
+  };
+  auto kernels = manifest.find("kernels");
+  if (kernels == manifest.end() || !kernels->is_array())
+    return work;
+  for (const auto &kernel : *kernels) {
+    if (!kernel.is_object() || !kernel.contains("name") ||
+        !kernel["name"].is_string())
+      continue;
+    KernelWork &entry = work[kernel["name"].get<std::string>()];
+    entry.flopsPerRow = number(kernel, "flops_per_row");
+    entry.bytesPerCall = number(kernel, "weight_bytes_per_call");
+    auto first =
+        kernel.value("/arguments/0/shape/0"_json_pointer, nlohmann::json());
+    if (first.is_number_integer())
+      entry.rows = first.get<int64_t>();
+    else if (first.is_string()) { // "d0"
+      const auto &text = first.get_ref<const std::string &>();
+      std::from_chars(text.data() + (text.empty() ? 0 : 1),
+                      text.data() + text.size(), entry.rowsDim);
+    }
+  }
+  return work;
+}
+
+struct Observation {
+  std::map<std::string, KernelWork> work;
+  std::map<std::string, KernelTime> times;
+
+  static void event(void *user, const gptc_event *event) {
+    auto &self = *static_cast<Observation *>(user);
+    KernelTime &time = self.times[event->kernel];
+    time.name = event->kernel;
+    ++time.calls;
+    time.seconds += event->seconds;
+    const KernelWork &work = self.work[event->kernel];
+    bool dynamic = work.rowsDim >= 0 && work.rowsDim < event->dim_count;
+    double rows =
+        static_cast<double>(dynamic ? event->dims[work.rowsDim] : work.rows);
+    time.flops += work.flopsPerRow * rows;
+    time.bytes += work.bytesPerCall;
+  }
+};
+
+/// Bytes that a session takes, measured by opening one.
+std::optional<int64_t> sessionBytes(const Package &package,
+                                    const gptc_limits &limits,
+                                    std::string &error) {
+  int64_t bytes = 0;
+  gptc_host host{};
+  host.size = sizeof(host);
+  host.user = &bytes;
+  host.allocate = [](void *user, size_t size, size_t alignment) {
+    *static_cast<int64_t *>(user) += static_cast<int64_t>(size);
+    return std::aligned_alloc(alignment,
+                              (size + alignment - 1) / alignment * alignment);
+  };
+  host.release = [](void *user, void *pointer, size_t size) {
+    *static_cast<int64_t *>(user) -= static_cast<int64_t>(size);
+    std::free(pointer);
+  };
+  auto opened = package.open(&host, error);
+  if (!opened)
+    return std::nullopt;
+  Handle<gptc_model> model(package.api(), *opened);
+  int64_t before = bytes;
+  gptc_session *session = nullptr;
+  if (package.api().session(model.get(), &limits, &session) != GPTC_OK) {
+    error = package.api().last_error();
+    return std::nullopt;
+  }
+  Handle<gptc_session> closing(package.api(), session);
+  return bytes - before;
+}
+
+} // namespace
+
+std::optional<BenchResult> gptc::host::bench(const BenchRequest &request,
+                                             const Package &package,
+                                             std::string &error) {
+  const gptc_api &api = package.api();
+  const gptc_info &info = package.info();
+  gptc_limits limits{};
+  limits.size = sizeof(limits);
+  limits.tokens =
+      std::max(std::min(request.prefill, stepTokens), request.batch);
+  limits.sequences = limits.rows = request.batch;
+  int64_t positions = request.prefill + request.decode;
+  if (info.page > 0)
+    limits.pages = (positions + info.page - 1) / info.page * request.batch;
+  limits.threads = static_cast<int32_t>(request.threads);
+
+  BenchResult result;
+  auto bytes = sessionBytes(package, limits, error);
+  if (!bytes)
+    return std::nullopt;
+  result.kvBytes = limits.pages * info.kv_page_bytes;
+  result.workspaceBytes = *bytes - result.kvBytes;
+
+  auto opened = package.open(nullptr, error);
+  if (!opened)
+    return std::nullopt;
+  Handle<gptc_model> model(api, *opened);
+  gptc_session *newSession = nullptr;
+  if (api.session(model.get(), &limits, &newSession) != GPTC_OK) {
+    error = api.last_error();
+    return std::nullopt;
+  }
+  Handle<gptc_session> session(api, newSession);
+  Feeder feeder(api, session.get(), request);
+
+  // One run that does not count brings weights and pages into memory.
+  std::vector<double> prefills, decodes;
+  for (int64_t run = -1; run < request.runs; ++run) {
+    double begin = now();
+    if (!feeder.prefill(error))
+      return std::nullopt;
+    double middle = now();
+    if (!feeder.decode(error))
+      return std::nullopt;
+    if (run >= 0) {
+      prefills.push_back(middle - begin);
+      decodes.push_back(now() - middle);
+    }
+  }
+  result.prefillSeconds = median(prefills);
+  result.decodeSeconds = median(decodes);
+
+  Observation observation{readWork(package.manifest()), {}};
+  api.observe(session.get(), Observation::event, &observation);
+  if (!feeder.prefill(error) || !feeder.decode(error))
+    return std::nullopt;
+  api.observe(session.get(), nullptr, nullptr);
+  for (auto &[name, time] : observation.times)
+    result.kernels.push_back(std::move(time));
+  std::ranges::sort(result.kernels, std::greater(), &KernelTime::seconds);
+  return result;
+}
