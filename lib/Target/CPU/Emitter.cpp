@@ -140,6 +140,10 @@ void Emitter::loop(Value from, Value to, int64_t step, function_ref<void(Value)>
 
 Values Emitter::loop(Value from, Value to, int64_t step, ValueRange inits,
                      function_ref<Values(Value, ValueRange)> body) {
+  if (inits.empty()) { // MLIR ends such loops itself
+    loop(from, to, step, [&](Value i) { body(i, {}); });
+    return {};
+  }
   auto op = scf::ForOp::create(b, loc, from, to, cst(step), inits);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(op.getBody());
@@ -160,6 +164,10 @@ void Emitter::ifThen(Value c, Fn then, Fn otherwise) {
 }
 
 Values Emitter::ifElse(Value c, ArrayRef<Type> types, function_ref<Values()> then, function_ref<Values()> otherwise) {
+  if (types.empty()) {
+    ifThen(c, [&] { then(); }, [&] { otherwise(); });
+    return {};
+  }
   auto op = scf::IfOp::create(b, loc, TypeRange(types), c, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(op.thenBlock());
