@@ -79,3 +79,11 @@ func.func @gelu(%x: tensor<?x8xf32>) {
   %0 = gpt.gelu exact %x : tensor<?x8xf32>
   return
 }
+
+// -----
+
+func.func @scale(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{[scale-C1] expected a factor that is finite in f32, got 1.0e39}}
+  %0 = gpt.scale %x by 1.0e39 : tensor<?x8xf32>
+  return
+}

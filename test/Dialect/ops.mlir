@@ -59,8 +59,10 @@ func.func @heads(%x: tensor<?x12xf32>, %pos: tensor<?xi32>) {
 func.func @attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: tensor<3x?x4xf32>, %add: tensor<?x?xf32>, %see: tensor<6x?x?xi1>) {
   // CHECK: gpt.matmul %{{.*}}, %{{.*}} transpose_b groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32> -> tensor<6x?x?xf32>
   %s = gpt.matmul %q, %k transpose_b groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32> -> tensor<6x?x?xf32>
+  // CHECK: gpt.scale %{{.*}} by 0.125 : tensor<6x?x?xf32>
+  %ss = gpt.scale %s by 1.250000e-01 : tensor<6x?x?xf32>
   // CHECK: gpt.causal_mask %{{.*}} : tensor<6x?x?xf32>
-  %m = gpt.causal_mask %s : tensor<6x?x?xf32>
+  %m = gpt.causal_mask %ss : tensor<6x?x?xf32>
   // CHECK: gpt.mask %{{.*}}, %{{.*}} : tensor<6x?x?xf32>, tensor<?x?xf32>
   %m1 = gpt.mask %m, %add : tensor<6x?x?xf32>, tensor<?x?xf32>
   // CHECK: gpt.mask %{{.*}}, %{{.*}} : tensor<6x?x?xf32>, tensor<6x?x?xi1>

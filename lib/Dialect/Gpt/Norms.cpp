@@ -1,4 +1,4 @@
-//===- Norms.cpp - norms and dropout: syntax and verifiers ----------------===//
+//===- Norms.cpp - norms, scale and dropout: syntax and verifiers ---------===//
 //
 // Their numbers are printed so that they read back to the same bits.
 //
@@ -62,11 +62,12 @@ void RmsNormOp::print(OpAsmPrinter &printer) {
   printNorm(printer, *this, getEps().convertToDouble());
 }
 
-ParseResult DropoutOp::parse(OpAsmParser &parser, OperationState &result) {
+/// x keyword number attr-dict `:` type, which is also the result's.
+static ParseResult parseUnary(OpAsmParser &parser, OperationState &result,
+                              StringRef keyword, StringAttr name) {
   OpAsmParser::UnresolvedOperand x;
   Type type;
-  if (parser.parseOperand(x) ||
-      parseNumber(parser, result, "p", getPAttrName(result.name)) ||
+  if (parser.parseOperand(x) || parseNumber(parser, result, keyword, name) ||
       parser.parseOptionalAttrDict(result.attributes) ||
       parser.parseColonType(type) ||
       parser.resolveOperand(x, type, result.operands))
@@ -74,11 +75,28 @@ ParseResult DropoutOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addTypes(type);
   return success();
 }
+
+static void printUnary(OpAsmPrinter &printer, Operation *op, StringRef keyword,
+                       StringAttr name, double value) {
+  printer << " " << op->getOperand(0);
+  printNumber(printer, keyword, value);
+  printer.printOptionalAttrDict(op->getAttrs(), {name.getValue()});
+  printer << " : " << op->getOperand(0).getType();
+}
+
+ParseResult DropoutOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseUnary(parser, result, "p", getPAttrName(result.name));
+}
 void DropoutOp::print(OpAsmPrinter &printer) {
-  printer << " " << getX();
-  printNumber(printer, "p", getP().convertToDouble());
-  printer.printOptionalAttrDict((*this)->getAttrs(), {"p"});
-  printer << " : " << getX().getType();
+  printUnary(printer, *this, "p", getPAttrName(), getP().convertToDouble());
+}
+
+ParseResult ScaleOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseUnary(parser, result, "by", getFactorAttrName(result.name));
+}
+void ScaleOp::print(OpAsmPrinter &printer) {
+  printUnary(printer, *this, "by", getFactorAttrName(),
+             getFactor().convertToDouble());
 }
 
 static LogicalResult verifyNorm(Operation *op, StringRef prefix,
@@ -114,14 +132,26 @@ LogicalResult RmsNormOp::verify() {
                     {}, getResult().getType(), getEps().convertToDouble());
 }
 
+static InFlightDiagnostic complain(Operation *op, StringRef expected,
+                                   double got) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printExactly(os, got);
+  return op->emitOpError() << expected << ", got " << text;
+}
+
 LogicalResult DropoutOp::verify() {
   double p = getP().convertToDouble();
   if (p >= 0.0 && p < 1.0)
     return success();
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  printExactly(os, p);
-  return emitOpError() << "[dropout-C1] expected p of at least 0 and below 1, "
-                          "got "
-                       << text;
+  return complain(*this, "[dropout-C1] expected p of at least 0 and below 1",
+                  p);
+}
+
+LogicalResult ScaleOp::verify() {
+  double factor = getFactor().convertToDouble();
+  if (std::isfinite(static_cast<float>(factor)))
+    return success();
+  return complain(*this, "[scale-C1] expected a factor that is finite in f32",
+                  factor);
 }

@@ -170,10 +170,11 @@ def Gpt_RopeOp : Gpt_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
 
 def Gpt_ScaleOp : Gpt_PureOp<"scale", [SameOperandsAndResultType]> {
   let summary = "every element times a constant";
-  let description = [{ `%ss = gpt.scale %s by 1.250000e-01 : tensor<9x?x?xf32>` The factor is rounded to f32 once. }];
+  let description = [{ The factor is rounded to f32 once. `%ss = gpt.scale %s by 0.125 : tensor<9x?x?xf32>` }];
   let arguments = (ins Gpt_Tensor:$x, F64Attr:$factor);
   let results = (outs Gpt_Tensor:$result);
-  let assemblyFormat = "$x `by` $factor attr-dict `:` type($x)";
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
 }
 
 def Gpt_CausalMaskOp : Gpt_PureOp<"causal_mask", [SameOperandsAndResultType]> {
