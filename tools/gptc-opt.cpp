@@ -9,6 +9,7 @@
 #include "gptc/Dialect/Gpt/ParseGuard.h"
 #include "gptc/Fusion/Passes.h"
 #include "gptc/Kernel/Passes.h"
+#include "gptc/Schedule/Passes.h"
 #include "gptc/Stepping/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -31,6 +32,7 @@ static void registerPasses() {
   gptc::registerFusionPasses();
   gptc::registerFusionPipelines();
   gptc::registerKernelPasses();
+  gptc::registerSchedulePasses();
 }
 
 int main(int argc, char **argv) {

@@ -5,6 +5,7 @@
 #include "gptc/Fusion/Passes.h"
 #include "gptc/Kernel/Passes.h"
 #include "gptc/Package/WritePackage.h"
+#include "gptc/Schedule/Passes.h"
 #include "gptc/Stepping/Passes.h"
 #include "gptc/Target/CPU/CpuTarget.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -128,6 +129,7 @@ bool Compilation::kernel() {
     outline.dequantize = options.dequantize;
     manager.addPass(createOutlineKernels(outline));
     manager.addPass(createVerifyOutlined());
+    manager.addPass(createSelectSchedule({options.march}));
   }) &&
          emitModule(Emit::Kernels, ".kernels.mlir", moduleOp);
 }

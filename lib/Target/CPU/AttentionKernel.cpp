@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "Kernels.h"
 #include "MicroKernel.h"
+#include "gptc/Schedule/Schedule.h"
 
 using namespace mlir;
 using namespace gptc;
@@ -18,26 +19,20 @@ using namespace gptc::cpu;
 
 namespace {
 
-constexpr int64_t kDensePage = 64; ///< keys of a block where there is no cache
-
 /// Sizes of a tile and its places in scratch. D head size, P keys of a block, Dv value pitch, G query heads per KV head.
 struct Plan {
   int64_t d, page, groups, dv, tokens, rows, lanes;
   bool dense;
 
-  Plan(gpt::FlashAttentionOp op, const TargetDesc &t) : lanes(t.lanes) {
+  Plan(gpt::KernelOp kernel, const TargetDesc &t) : lanes(t.lanes) {
+    auto op = cast<gpt::FlashAttentionOp>(kernel.kernelOp());
+    AttentionSchedule schedule = readAttentionSchedule(kernel);
     dense = !op.getCache();
     groups = op.getGroups();
-    if (dense) {
-      d = op.getQ().getType().getShape().back();
-      page = kDensePage;
-    } else {
-      d = op.getCache().getType().getHeadDim();
-      page = op.getCache().getType().getPage();
-    }
+    d = dense ? op.getQ().getType().getShape().back() : op.getCache().getType().getHeadDim();
+    page = schedule.keyBlock;
     dv = gptc_kv_value_pitch(d);
-    // 48 rows amortise a block's loads while scores and outputs stay in L1/L2.
-    tokens = std::max<int64_t>(1, 48 / groups);
+    tokens = schedule.tokens;
     rows = tokens * groups;
   }
   int64_t q() const { return 0; }                              // [rows][D], scaled
@@ -257,9 +252,7 @@ static void emitDense(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op, co
 }
 
 LogicalResult gptc::cpu::emitAttention(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op) {
-  Plan p(op, e.target);
-  if (p.page % e.target.lanes)
-    return op.emitOpError() << "expected a page that is a multiple of the vector length " << e.target.lanes << ", got " << p.page;
+  Plan p(c.kernel, e.target);
   if (op.getCache())
     emitCached(e, c, op, p);
   else
@@ -267,4 +260,4 @@ LogicalResult gptc::cpu::emitAttention(Emitter &e, KernelContext &c, gpt::FlashA
   return success();
 }
 
-int64_t gptc::cpu::attentionScratch(gpt::FlashAttentionOp op, const TargetDesc &t) { return Plan(op, t).bytes(); }
+int64_t gptc::cpu::attentionScratch(gpt::KernelOp kernel, const TargetDesc &t) { return Plan(kernel, t).bytes(); }

@@ -1,6 +1,7 @@
 //===- CpuTarget.cpp - kernels to functions, functions to the LLVM dialect -===//
 #include "gptc/Target/CPU/CpuTarget.h"
 #include "Kernels.h"
+#include "gptc/Schedule/Schedule.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -34,7 +35,7 @@ OwningOpRef<ModuleOp> gptc::generateCpuKernels(ModuleOp kernels, const TargetDes
                                     arith::ArithDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> out = ModuleOp::create(kernels.getLoc());
   for (auto kernel : kernels.getOps<gpt::KernelOp>())
-    if (failed(emitKernel(kernel, target, *out)))
+    if (failed(verifySchedule(kernel, target)) || failed(emitKernel(kernel, target, *out)))
       return {};
   if (failed(verify(*out)))
     return {};
@@ -59,8 +60,6 @@ LogicalResult gptc::lowerToLLVMDialect(ModuleOp module) {
 int64_t gptc::kernelScratchBytes(gpt::KernelOp kernel, const TargetDesc &target) {
   Operation *op = kernel.kernelOp();
   if (isa<gpt::LinearOp, gpt::FusedGemmOp>(op))
-    return gemmScratch(op, target);
-  if (auto a = dyn_cast<gpt::FlashAttentionOp>(op))
-    return attentionScratch(a, target);
-  return 0;
+    return gemmScratch(kernel);
+  return isa<gpt::FlashAttentionOp>(op) ? attentionScratch(kernel, target) : 0;
 }

@@ -135,10 +135,8 @@ void Gemm::manyRows(unsigned section, Value lo, Value hi, Value packed, Value ro
   });
 }
 
-static gpt::Storage storageOf(KernelContext &c, unsigned i) { return c.storage(i).value_or(gpt::Storage::F32); }
-
 LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
-  GemmPlan plan = planGemm(op, e.target, [&](unsigned i) { return storageOf(c, i); });
+  GemmPlan plan = planGemm(c);
   for (const GemmSection &s : plan.sections)
     for (unsigned w : s.weights)
       if (!c.storage(w))
@@ -170,8 +168,7 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
   return success();
 }
 
-int64_t gptc::cpu::gemmScratch(Operation *op, const TargetDesc &t) {
-  auto kernel = op->getParentOfType<gpt::KernelOp>();
+int64_t gptc::cpu::gemmScratch(gpt::KernelOp kernel) {
   KernelContext c{kernel, {}, {}, {}, {}, {}};
-  return planGemm(op, t, [&](unsigned i) { return storageOf(c, i); }).scratchBytes();
+  return planGemm(c).scratchBytes();
 }

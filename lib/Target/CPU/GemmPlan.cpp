@@ -1,6 +1,5 @@
 //===- GemmPlan.cpp - a GEMM kernel's parts and tile sizes ----------------===//
 #include "GemmPlan.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace gptc;
@@ -13,22 +12,22 @@ int64_t GemmPlan::maxLanes() const {
   return n;
 }
 
-static void chooseTiles(GemmPlan &p, const TargetDesc &t) {
-  p.mr = t.tileRows();
-  p.nr = t.panelWidth();
-  if (p.headDim)
-    p.unit = std::lcm(p.nr, p.headDim) / p.nr;
-  p.group = p.unit * ((4 + p.unit - 1) / p.unit);
-  // Half of L2 for packed rows; the other half holds the panel that they meet. More than 16 tiles gain nothing.
-  int64_t tiles = t.l2Bytes / 2 / (p.k * 4) / p.mr;
-  p.mc = p.mr * std::clamp<int64_t>(tiles, 1, 16);
+static void readTiles(GemmPlan &p, gpt::KernelOp kernel) {
+  GemmSchedule tiles = readGemmSchedule(kernel);
+  p.mr = tiles.rowTile;
+  p.nr = tiles.panel;
+  p.mc = tiles.rowBlock;
+  p.unit = tiles.unit;
+  p.group = tiles.group;
   for (const GemmSection &s : p.sections)
     for (gpt::Storage st : s.storage)
       p.needsUnpack |= st != gpt::Storage::F32;
 }
 
-GemmPlan gptc::cpu::planGemm(Operation *op, const TargetDesc &t, function_ref<gpt::Storage(unsigned)> storage) {
+GemmPlan gptc::cpu::planGemm(KernelContext &c) {
   GemmPlan p;
+  Operation *op = c.kernel.kernelOp();
+  auto storage = [&](unsigned i) { return c.storage(i).value_or(gpt::Storage::F32); };
   if (auto linear = dyn_cast<gpt::LinearOp>(op)) {
     p.k = linear.inFeatures();
     GemmSection s;
@@ -38,7 +37,7 @@ GemmPlan gptc::cpu::planGemm(Operation *op, const TargetDesc &t, function_ref<gp
     s.n = linear.outFeatures();
     s.result = 0;
     p.sections.push_back(s);
-    chooseTiles(p, t);
+    readTiles(p, c.kernel);
     return p;
   }
   auto gemm = cast<gpt::FusedGemmOp>(op);
@@ -57,12 +56,9 @@ GemmPlan gptc::cpu::planGemm(Operation *op, const TargetDesc &t, function_ref<gp
   p.positions = take(gemm.getPositions());
   p.sequences = take(gemm.getSequences());
   p.cache = take(gemm.getCache());
-  if (gemm.getCache()) {
+  if (gemm.getCache())
     p.cacheType = gemm.getCache().getType();
-    p.headDim = p.cacheType.getHeadDim();
-  }
-  if (gemm.getRopeTable())
-    p.headDim = cast<RankedTensorType>(gemm.getRopeTable().getType()).getDimSize(2);
+  p.headDim = headDimOf(gemm);
   int result = 0;
   for (unsigned i = 0; i < gemm.numSections(); ++i) {
     GemmSection s;
@@ -79,6 +75,6 @@ GemmPlan gptc::cpu::planGemm(Operation *op, const TargetDesc &t, function_ref<gp
       s.result = result++;
     p.sections.push_back(s);
   }
-  chooseTiles(p, t);
+  readTiles(p, c.kernel);
   return p;
 }

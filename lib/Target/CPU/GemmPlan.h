@@ -1,12 +1,13 @@
 //===- GemmPlan.h - a GEMM kernel's parts and tile sizes -------*- C++ -*-===//
 //
 // One description of gpt.linear and gpt.fused_gemm for the generator.
-// Dimensions: M rows (tokens), K input features, N output features; MR x NR
-// register tile; MC rows of A packed at a time.
+// Dimensions: M rows (tokens), K input features, N output features; the tile
+// sizes are the kernel's schedule.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 #include "Emitter.h"
+#include "gptc/Schedule/Schedule.h"
 
 namespace gptc::cpu {
 
@@ -30,11 +31,7 @@ struct GemmPlan {
   int64_t k = 0;
   int64_t headDim = 0; ///< of roped and appended sections, else 0
 
-  // Tile sizes.
-  int64_t mr = 0, nr = 0;
-  int64_t mc = 0;    ///< rows of A packed at a time: they and a panel stay in L2
-  int64_t unit = 1;  ///< panels that hold whole heads, so that a rotary partner is in the same tile
-  int64_t group = 4; ///< panels of a tile when rows are few
+  int64_t mr = 0, nr = 0, mc = 0, unit = 0, group = 0; ///< as in GemmSchedule
   int64_t maxLanes() const;
 
   // Scratch: packed A, unpacked weights, the accumulator tile; byte offsets.
@@ -46,8 +43,8 @@ struct GemmPlan {
   bool needsUnpack = false;
 };
 
-/// The plan of a linear or fused_gemm op; storage by weight operand index among the kernel's arguments.
-GemmPlan planGemm(mlir::Operation *op, const TargetDesc &t, llvm::function_ref<gpt::Storage(unsigned)> storage);
+/// The plan of a kernel whose op is a linear or fused_gemm.
+GemmPlan planGemm(KernelContext &c);
 
 /// Runs the epilogue of a section over `rows` rows from row0 and `panels` panels from panel0, whose accumulators lie at
 /// `tile` (plan.tilePitch, plan.lanePitch).

@@ -16,8 +16,8 @@ mlir::LogicalResult emitAttention(Emitter &e, KernelContext &c, gpt::FlashAttent
 mlir::LogicalResult emitSimple(Emitter &e, KernelContext &c, mlir::Operation *op);
 
 /// Bytes of scratch per thread.
-int64_t gemmScratch(mlir::Operation *op, const TargetDesc &t);
-int64_t attentionScratch(gpt::FlashAttentionOp op, const TargetDesc &t);
+int64_t gemmScratch(gpt::KernelOp kernel);
+int64_t attentionScratch(gpt::KernelOp kernel, const TargetDesc &t);
 
 /// Where position `pos` of sequence `seq` lies: the block of the KV head 0, and the slot in the page.
 struct KVPlace {

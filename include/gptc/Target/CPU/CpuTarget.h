@@ -35,7 +35,7 @@ void optimizeModule(llvm::Module &module, const TargetDesc &target);
 mlir::LogicalResult emitCode(llvm::Module &module, const TargetDesc &target, bool assembly, llvm::SmallVectorImpl<char> &out,
                              std::string &error);
 
-/// Bytes of scratch that each thread needs to run the kernel (0 if none).
+/// Bytes of scratch that each thread needs to run the scheduled kernel (0 if none).
 int64_t kernelScratchBytes(gpt::KernelOp kernel, const TargetDesc &target);
 
 } // namespace gptc
