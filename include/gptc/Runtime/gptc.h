@@ -77,10 +77,11 @@ typedef struct gptc_open_params {
   const gptc_tensor *weights;
   size_t weight_count;
   const gptc_host *host; /* or null; copied */
-  int32_t verify;        /* not 0: also read the whole weights file and check its checksum */
+  int32_t verify;        /* not 0: also read all of the weights file and check its checksum; size and package are always checked */
 } gptc_open_params;
 
-/* Limits of a session; 0 means the default in brackets. Memory is allocated when it is opened, none later. */
+/* Limits of a session; 0 means the default in brackets. Memory is allocated when it is opened, none later
+ * but by run, whose tensors may have any size. */
 typedef struct gptc_limits {
   size_t size;
   int64_t tokens;    /* tokens in one step [min(context, 512)] */

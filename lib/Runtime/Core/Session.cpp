@@ -157,8 +157,10 @@ static bool allocateStep(Session &session) {
         single ? smaller(limits.tokens, program.info->context) : limits.tokens;
   if (step.dim_rows >= 0)
     dims[step.dim_rows] = limits.rows;
+  // No sequence is longer than the context, nor than all pages.
   if (step.dim_keys >= 0)
-    dims[step.dim_keys] = program.info->context;
+    dims[step.dim_keys] =
+        smaller(program.info->context, cache.pages * cache.page);
   if (single) {
     uint64_t row = saturatingMul(program.info->vocab, sizeof(float));
     if (!allocate(host, saturatingMul(limits.rows, row), false,

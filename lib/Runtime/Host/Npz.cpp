@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "gptc/Runtime/Host/Npy.h"
-#include <cstring>
+#include <algorithm>
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -134,7 +134,8 @@ struct Writer {
 } // namespace
 
 std::optional<std::vector<Array>>
-gptc::host::parseNpz(std::span<const uint8_t> bytes, std::string &error) {
+gptc::host::parseNpz(std::span<const uint8_t> bytes, std::string &error,
+                     std::span<const std::string> wanted) {
   Reader zip{bytes};
   std::optional<size_t> end = findEnd(zip);
   if (!end) {
@@ -153,8 +154,14 @@ gptc::host::parseNpz(std::span<const uint8_t> bytes, std::string &error) {
     std::string name(reinterpret_cast<const char *>(bytes.data()) + at +
                          entryBytes,
                      zip.u16(at + 28));
+    if (name.ends_with(".npy"))
+      name.resize(name.size() - 4);
+    size_t entry = at;
+    at += entryBytes + zip.u16(at + 28) + zip.u16(at + 30) + zip.u16(at + 32);
+    if (!wanted.empty() && std::ranges::find(wanted, name) == wanted.end())
+      continue;
     std::string why;
-    std::optional<std::vector<uint8_t>> content = unpack(zip, at, why);
+    std::optional<std::vector<uint8_t>> content = unpack(zip, entry, why);
     std::optional<Array> array;
     if (content)
       array = parseNpy(*content, why);
@@ -162,10 +169,8 @@ gptc::host::parseNpz(std::span<const uint8_t> bytes, std::string &error) {
       error = fmt::format("array '{}': {}", name, why);
       return std::nullopt;
     }
-    array->name = name.ends_with(".npy") ? name.substr(0, name.size() - 4)
-                                         : std::move(name);
+    array->name = std::move(name);
     arrays.push_back(std::move(*array));
-    at += entryBytes + zip.u16(at + 28) + zip.u16(at + 30) + zip.u16(at + 32);
   }
   return arrays;
 }

@@ -1,55 +1,63 @@
 //===- RunEntry.cpp - gptc-run: one entry with named tensors --------------===//
 //
-// Which outputs the entry has is read from the manifest; the package itself
-// checks the inputs.
+// What the entry's tensors are called is read from the manifest; the package
+// itself checks them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "RunTool.h"
 #include "gptc/Runtime/Host/Files.h"
 #include "gptc/Runtime/Host/Npy.h"
+#include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 using namespace gptc::host;
 
-/// The names of the entry's outputs; empty with a message if there is none.
-static std::vector<std::string> outputNames(const nlohmann::json &manifest,
-                                            const std::string &entry,
-                                            std::string &error) {
+/// The names in an array of the manifest's entry.
+static std::vector<std::string> namesIn(const nlohmann::json &entry,
+                                        const char *key) {
   std::vector<std::string> names;
-  std::vector<std::string> known;
-  if (manifest.contains("entries") && manifest["entries"].is_array())
-    for (const auto &candidate : manifest["entries"]) {
-      if (!candidate.is_object() || !candidate.contains("name") ||
-          !candidate["name"].is_string())
-        continue;
-      known.push_back(candidate["name"]);
-      if (known.back() != entry || !candidate.contains("outputs") ||
-          !candidate["outputs"].is_array())
-        continue;
-      for (const auto &output : candidate["outputs"])
-        if (output.is_object() && output.contains("name") &&
-            output["name"].is_string())
-          names.push_back(output["name"]);
-    }
-  if (names.empty())
-    error = fmt::format("no entry '{}' with outputs in the manifest; it has {}",
-                        entry, fmt::join(known, ", "));
+  auto list = entry.find(key);
+  if (list != entry.end() && list->is_array())
+    for (const auto &tensor : *list)
+      if (tensor.is_object() && tensor.contains("name") &&
+          tensor["name"].is_string())
+        names.push_back(tensor["name"]);
   return names;
+}
+
+/// The manifest's entry of this name; null with a message if there is none.
+static const nlohmann::json *findEntry(const nlohmann::json &manifest,
+                                       const std::string &name,
+                                       std::string &error) {
+  std::vector<std::string> known = namesIn(manifest, "entries");
+  if (std::ranges::find(known, name) != known.end())
+    for (const auto &entry : manifest["entries"])
+      if (entry.is_object() && entry.value("name", nlohmann::json()) == name)
+        return &entry;
+  std::vector<std::string_view> candidates(known.begin(), known.end());
+  std::string_view near = nearest(name, candidates);
+  error = fmt::format("no entry '{}' in the package, {}", name,
+                      near.empty()
+                          ? fmt::format("it has {}", fmt::join(known, ", "))
+                          : fmt::format("did you mean '{}'?", near));
+  return nullptr;
 }
 
 bool gptc::host::runEntry(const RunRequest &request, const Package &package,
                           std::string &error) {
   const gptc_api &api = package.api();
-  std::vector<std::string> names =
-      outputNames(package.manifest(), request.entry, error);
-  if (names.empty())
+  const nlohmann::json *entry =
+      findEntry(package.manifest(), request.entry, error);
+  if (!entry)
     return false;
+  const std::vector<std::string> names = namesIn(*entry, "outputs");
   auto bytes = readFile(request.inputs, error);
   if (!bytes)
     return false;
-  auto arrays = parseNpz(*bytes, error);
+  // An archive may hold more than the entry takes: expected outputs, say.
+  auto arrays = parseNpz(*bytes, error, namesIn(*entry, "inputs"));
   if (!arrays) {
     error = fmt::format("{}: {}", request.inputs, error);
     return false;

@@ -2,7 +2,6 @@
 
 #include "gptc/Runtime/Host/Npy.h"
 #include "gptc/Runtime/Host/Files.h"
-#include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <random>
@@ -16,8 +15,8 @@ Array array(std::string name, std::vector<int64_t> shape,
   Array a;
   a.name = std::move(name);
   a.shape = std::move(shape);
-  a.data.resize(values.size() * 4);
-  std::memcpy(a.data.data(), values.data(), a.data.size());
+  auto *bytes = reinterpret_cast<const uint8_t *>(values.data());
+  a.data.assign(bytes, bytes + values.size() * 4);
   return a;
 }
 

@@ -28,7 +28,8 @@ protected:
     std::ofstream(dir / "toy.weights", std::ios::binary)
         .write(weights.data(), std::streamsize(weights.size()));
     manifest(R"({"schema": 1, "name": "toy", "entries": [
-      {"name": "gather", "outputs": [{"name": "y"}]}],
+      {"name": "gather", "inputs": [{"name": "x"}, {"name": "index"}],
+       "outputs": [{"name": "y"}]}],
       "weights": [{"packed_dtype": "f32", "bytes": 1024}],
       "kernels": [{"name": "head", "flops_per_row": 320,
         "weight_bytes_per_call": 1024, "arguments": [{"shape": ["d0", 8]}]}]})");
@@ -117,8 +118,10 @@ TEST_F(Tools, RunsAnEntry) {
   index.dtype = GPTC_I32;
   index.shape = {1};
   index.data = {4, 0, 0, 0};
-  Array both[] = {x, index};
-  std::vector<uint8_t> bytes = serializeNpz(both);
+  Array other = x;
+  other.name = "y"; // ignored: no input
+  Array all[] = {x, other, index};
+  std::vector<uint8_t> bytes = serializeNpz(all);
   std::ofstream(dir / "x.npz", std::ios::binary)
       .write(reinterpret_cast<char *>(bytes.data()),
              std::streamsize(bytes.size()));
@@ -137,6 +140,9 @@ TEST_F(Tools, RunsAnEntry) {
   line[1] = "scatter";
   EXPECT_EQ(run(line), 1);
   EXPECT_NE(err.find("no entry 'scatter'"), std::string::npos) << err;
+  line[1] = "gathr";
+  EXPECT_EQ(run(line), 1);
+  EXPECT_NE(err.find("did you mean 'gather'?"), std::string::npos) << err;
 }
 
 TEST_F(Tools, RefusalsLeaveNoOutput) {

@@ -38,8 +38,10 @@ struct Array {
 std::optional<Array> parseNpy(std::span<const uint8_t> bytes,
                               std::string &error);
 /// The arrays of an .npz in the order of its directory, named without ".npy".
-std::optional<std::vector<Array>> parseNpz(std::span<const uint8_t> bytes,
-                                           std::string &error);
+/// With `wanted` only those of these names; the rest is not even unpacked.
+std::optional<std::vector<Array>>
+parseNpz(std::span<const uint8_t> bytes, std::string &error,
+         std::span<const std::string> wanted = {});
 
 /// Magic, version and header of an .npy, a multiple of 64 bytes; data follows.
 std::string npyHeader(gptc_dtype dtype, std::span<const int64_t> shape);
