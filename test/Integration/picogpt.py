@@ -67,13 +67,14 @@ class PicoGpt(unittest.TestCase):
     def test_wrong_weights(self):
         package = Package(compiled(os.path.join(DOCS, "picogpt.mlir")))
         missing = {name: w for name, w in self.weights.items() if name != "up.1"}
-        for weights, word in [(missing, "up.1"), (dict(self.weights, **{"qkv.0": self.weights["wte"][:95]}), "qkv.0"),
-                              (dict(self.weights, **{"ln.7": self.weights["ln"]}), "ln.7")]:
+        for weights, word in [(missing, "up.1"), (dict(self.weights, **{"qkv.0": self.weights["wte"][:95]}), "qkv.0")]:
             with self.subTest(word):
                 with self.assertRaises(Error) as caught:
                     package.open(weights)
                 self.assertIn(caught.exception.status, (INVALID_ARGUMENT, BAD_WEIGHTS))
                 self.assertIn(word, caught.exception.message)
+        # Checkpoints carry tensors that the graph does not use.
+        package.open(dict(self.weights, mask=self.weights["ln"])).__exit__()
 
 
 main()
