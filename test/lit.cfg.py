@@ -1,7 +1,7 @@
 # Configuration of the lit tests. Tools are found through PATH, so a RUN line
 # names them plainly: gptc-opt, gptc, gptc-import, gptc-run, FileCheck, not.
 # Other words: %golden (the golden data), %python (python3 with no packages
-# promised). Paths are quoted here where they hold a space; a RUN line does not
+# promised), %root (the repository), %mlir_include. Paths are quoted here where they hold a space; a RUN line does not
 # quote them again.
 import os
 import shlex
@@ -23,6 +23,8 @@ config.substitutions.append(
     ("%golden", os.path.join(config.test_source_root, "Golden"))
 )
 config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%root", os.path.dirname(config.test_source_root)))
+config.substitutions.append(("%mlir_include", config.mlir_include))
 
 
 # lit pastes %s, %t and the like unquoted into the command line.

@@ -165,3 +165,11 @@ func.func @read_layer(%c: !gpt.kv_cache<2 x 3 x 4, page 16, f32>) {
   %0, %1 = gpt.kv_read %c layer 2 : !gpt.kv_cache<2 x 3 x 4, page 16, f32> -> tensor<3x?x4xf32>
   return
 }
+
+// -----
+
+func.func @softmax(%x: tensor<f32>) {
+  // expected-error @+1 {{[softmax-C1] expected x of rank 1 or more, got 'tensor<f32>'}}
+  %0 = gpt.softmax %x : tensor<f32>
+  return
+}

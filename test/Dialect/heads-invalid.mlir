@@ -142,3 +142,35 @@ func.func @rotate_table(%x: tensor<3x?x4xf32>, %t: tensor<?x2x6xf32>) {
   %0 = gpt.rotate %x, %t half : tensor<3x?x4xf32>, tensor<?x2x6xf32>
   return
 }
+
+// -----
+
+func.func @rotate_rank(%x: tensor<?x4xf32>, %t: tensor<?x2x4xf32>) {
+  // expected-error @+1 {{[rotate-C1] expected x of rank 3 or more, got 'tensor<?x4xf32>'}}
+  %0 = gpt.rotate %x, %t half : tensor<?x4xf32>, tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @merge_rank(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{[merge_heads-C1] expected [..., H, T, D] of rank 3, got 'tensor<?x4xf32>'}}
+  %0 = gpt.merge_heads %x : tensor<?x4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @merge_length(%x: tensor<3x5x4xf32>) {
+  // expected-error @+1 {{[merge_heads-C2] expected T to be 6, got 5}}
+  %0 = gpt.merge_heads %x : tensor<3x5x4xf32> -> tensor<6x12xf32>
+  return
+}
+
+// -----
+
+func.func @merge_dynamic(%x: tensor<3x?x?xf32>) {
+  // expected-error @+1 {{[merge_heads-C3] expected static H and D, got 'tensor<3x?x?xf32>'}}
+  %0 = gpt.merge_heads %x : tensor<3x?x?xf32> -> tensor<?x12xf32>
+  return
+}

@@ -87,3 +87,19 @@ func.func @scale(%x: tensor<?x8xf32>) {
   %0 = gpt.scale %x by 1.0e39 : tensor<?x8xf32>
   return
 }
+
+// -----
+
+func.func @rms_dynamic(%x: tensor<4x0xf32>, %g: tensor<0xf32>) {
+  // expected-error @+1 {{[rms_norm-C1] expected a static last dimension of at least 1, got 'tensor<4x0xf32>'}}
+  %0 = gpt.rms_norm %x, %g eps 1.0e-5 : tensor<4x0xf32>, tensor<0xf32>
+  return
+}
+
+// -----
+
+func.func @layer_result(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[layer_norm-C3] expected a result of x's type 'tensor<?x8xf32>', got 'tensor<4x8xf32>'}}
+  %0 = "gpt.layer_norm"(%x, %g) {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return
+}

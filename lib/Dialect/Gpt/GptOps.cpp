@@ -186,6 +186,10 @@ LogicalResult CausalMaskOp::verify() {
                            2);
 }
 
+LogicalResult SoftmaxOp::verify() {
+  return expectRankAtLeast(*this, "softmax-C1", "x", getX().getType(), 1);
+}
+
 LogicalResult MaskOp::verify() {
   RankedTensorType s = getS().getType();
   auto mask = cast<RankedTensorType>(getMask().getType());

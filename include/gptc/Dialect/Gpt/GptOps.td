@@ -206,6 +206,7 @@ def Gpt_SoftmaxOp : Gpt_PureOp<"softmax", [SameOperandsAndResultType]> {
   let arguments = (ins Gpt_Tensor:$x);
   let results = (outs Gpt_Tensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasVerifier = 1;
 }
 
 def Gpt_GeluOp : Gpt_PureOp<"gelu", [SameOperandsAndResultType]> {
