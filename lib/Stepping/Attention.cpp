@@ -17,7 +17,8 @@ std::optional<double> gptc::matchScale(Value value, Value &source) {
     return std::nullopt;
   if (auto scale = dyn_cast<gpt::ScaleOp>(op)) {
     source = scale.getX();
-    return scale.getFactor().convertToDouble();
+    // As the op says, rounded to f32 once.
+    return static_cast<float>(scale.getFactor().convertToDouble());
   }
   if (isa<arith::MulFOp>(op)) {
     for (int i : {0, 1})
