@@ -17,7 +17,7 @@ static constexpr double minusInfinity =
     -std::numeric_limits<double>::infinity();
 
 /// In place. A row with every score -inf becomes 0; NaN stays NaN.
-static void softmaxRow(llvm::MutableArrayRef<double> row) {
+static void softmaxRow(llvm::MutableArrayRef<double> row, Rounding round) {
   double largest = minusInfinity;
   for (double score : row)
     largest = std::isnan(score) ? score : std::fmax(largest, score);
@@ -28,9 +28,9 @@ static void softmaxRow(llvm::MutableArrayRef<double> row) {
   }
   double sum = 0.0;
   for (double &score : row)
-    sum += score = std::exp(score - largest);
+    sum = round(sum + (score = round(std::exp(round(score - largest)))));
   for (double &score : row)
-    score /= sum;
+    score = round(score / sum);
 }
 
 Outcome gptc::reference::eval(gpt::CausalMaskOp op, const Call &call) {
@@ -55,7 +55,7 @@ Outcome gptc::reference::eval(gpt::MaskOp op, const Call &call) {
   for (int64_t i = 0; i < s.elements(); ++i) {
     int64_t m = i % mask.elements();
     if (mask.kind == Tensor::Kind::Float)
-      result->data[i] += mask.data[m];
+      result->data[i] = call.round(result->data[i] + mask.data[m]);
     else if (!mask.ints[m])
       result->data[i] = minusInfinity;
   }
@@ -66,7 +66,8 @@ Outcome gptc::reference::eval(gpt::SoftmaxOp op, const Call &call) {
   auto result = std::make_shared<Tensor>(call[op.getX()]);
   int64_t columns = result->columns();
   for (int64_t row = 0; row < result->rows(); ++row)
-    softmaxRow({result->data.data() + row * columns, size_t(columns)});
+    softmaxRow({result->data.data() + row * columns, size_t(columns)},
+               call.round);
   return Results{result};
 }
 
@@ -79,18 +80,18 @@ Outcome gptc::reference::eval(gpt::SoftmaxOp op, const Call &call) {
 /// 0 at first and stays so when nothing is visible.
 static void attend(const double *q, const double *k, const double *v,
                    int64_t visible, int64_t stride, int64_t D, double scale,
-                   double *out) {
+                   Rounding round, double *out) {
   std::vector<double> scores(std::max<int64_t>(visible, 0));
   for (int64_t j = 0; j < visible; ++j) {
     double product = 0.0;
     for (int64_t d = 0; d < D; ++d)
-      product += q[d] * k[j * stride + d];
-    scores[j] = scale * product;
+      product = round(product + round(q[d] * k[j * stride + d]));
+    scores[j] = round(scale * product);
   }
-  softmaxRow(scores);
+  softmaxRow(scores, round);
   for (int64_t j = 0; j < visible; ++j)
     for (int64_t d = 0; d < D; ++d)
-      out[d] += scores[j] * v[j * stride + d];
+      out[d] = round(out[d] + round(scores[j] * v[j * stride + d]));
 }
 
 static Outcome denseAttention(gpt::FlashAttentionOp op, const Call &call) {
@@ -114,7 +115,7 @@ static Outcome denseAttention(gpt::FlashAttentionOp op, const Call &call) {
       int64_t visible = op.getCausal() ? std::min(Sk, i + Sk - Sq + 1) : Sk;
       int64_t row = (h * Sq + i) * D, head = h / groups * Sk * D;
       attend(q.data.data() + row, k.data.data() + head, v.data.data() + head,
-             visible, D, D, op.getScale().convertToDouble(),
+             visible, D, D, op.getScale().convertToDouble(), call.round,
              result->data.data() + row);
     }
   return Results{result};
@@ -149,7 +150,7 @@ static Outcome cachedAttention(gpt::FlashAttentionOp op, const Call &call) {
       int64_t head = h / groups * D, row = (t * heads + h) * D;
       attend(q.data.data() + row, keys.data() + head, values.data() + head,
              position + 1, stride, D, op.getScale().convertToDouble(),
-             result->data.data() + row);
+             call.round, result->data.data() + row);
     }
   }
   return Results{result};

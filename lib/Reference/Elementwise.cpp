@@ -206,13 +206,14 @@ Outcome gptc::reference::evalElementwise(const Call &call,
   auto result = allocate(call.op, shaped.shape);
   if (!result)
     return failure();
+  Type element = getElementTypeOrSelf(call.op->getResult(0).getType());
+  Rounding round = isa<FloatType>(element) ? call.round : Rounding();
   llvm::SmallVector<double, 3> args(call.operands.size());
   for (int64_t i = 0, e = result->elements(); i < e; ++i) {
     for (auto [arg, operand] : llvm::zip(args, call.operands))
       arg = operand->at(operand->rank() == 0 ? 0 : i);
-    result->data[i] = function(args);
+    result->data[i] = round(function(args));
   }
-  Type element = getElementTypeOrSelf(call.op->getResult(0).getType());
   if (element.isIntOrIndex()) {
     result->kind = Tensor::Kind::Int;
     result->ints.assign(result->data.begin(), result->data.end());

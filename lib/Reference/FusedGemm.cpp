@@ -18,7 +18,7 @@ class Epilogue {
 public:
   /// Reports at the offending op.
   LogicalResult compile(gpt::FusedGemmOp op, Region &region);
-  double run(llvm::ArrayRef<double> args);
+  double run(llvm::ArrayRef<double> args, Rounding round);
 
 private:
   struct Step {
@@ -75,14 +75,14 @@ LogicalResult Epilogue::compile(gpt::FusedGemmOp parent, Region &region) {
   return parent.emitError("expected an epilogue that ends in gpt.yield");
 }
 
-double Epilogue::run(llvm::ArrayRef<double> args) {
+double Epilogue::run(llvm::ArrayRef<double> args, Rounding round) {
   std::copy(args.begin(), args.end(), slots.begin());
   llvm::SmallVector<double, 3> operands;
   for (const Step &step : steps) {
     operands.clear();
     for (unsigned slot : step.operands)
       operands.push_back(slots[slot]);
-    slots[step.result] = step.function(operands);
+    slots[step.result] = round(step.function(operands));
   }
   return slots[yielded];
 }
@@ -145,7 +145,7 @@ runEpilogue(gpt::FusedGemmOp op, unsigned index, const Call &call,
       }
       for (Value residual : op.getResiduals())
         args.push_back(call[residual].data[i]);
-      result->data[i] = epilogue.run(args);
+      result->data[i] = epilogue.run(args, call.round);
     }
   return result;
 }
@@ -154,7 +154,7 @@ Outcome gptc::reference::eval(gpt::FusedGemmOp op, const Call &call) {
   llvm::SmallVector<std::shared_ptr<Tensor>> accumulators;
   for (auto [i, weight] : llvm::enumerate(op.getWeights())) {
     Value bias = op.biasOf(i);
-    accumulators.push_back(affine(op, call[op.getX()], call[weight],
+    accumulators.push_back(affine(call, call[op.getX()], call[weight],
                                   op.getInOut()[i],
                                   bias ? &call[bias] : nullptr));
     if (!accumulators.back())

@@ -53,7 +53,7 @@ Outcome gptc::reference::eval(gpt::ScaleOp op, const Call &call) {
   // The factor is one f32 constant by the op's definition.
   double factor = static_cast<float>(op.getFactor().convertToDouble());
   for (double &value : result->data)
-    value *= factor;
+    value = call.round(value * factor);
   return Results{result};
 }
 
@@ -61,17 +61,19 @@ Outcome gptc::reference::eval(gpt::ScaleOp op, const Call &call) {
 // Linear algebra
 //===----------------------------------------------------------------------===//
 
-static double dot(const double *a, const double *b, int64_t count) {
+static double dot(const double *a, const double *b, int64_t count,
+                  Rounding round) {
   double sum = 0.0;
   for (int64_t i = 0; i < count; ++i)
-    sum += a[i] * b[i];
+    sum = round(sum + round(a[i] * b[i]));
   return sum;
 }
 
-std::shared_ptr<Tensor> gptc::reference::affine(Operation *op, const Tensor &x,
-                                                const Tensor &weight,
-                                                bool inOut,
-                                                const Tensor *bias) {
+std::shared_ptr<Tensor>
+gptc::reference::affine(const Call &call, const Tensor &x, const Tensor &weight,
+                        bool inOut, const Tensor *bias) {
+  Operation *op = call.op;
+  Rounding round = call.round;
   int64_t K = x.columns(), T = x.rows(), N = weight.dim(inOut ? 1 : 0);
   std::vector<int64_t> shape = x.shape;
   shape.back() = N;
@@ -89,22 +91,23 @@ std::shared_ptr<Tensor> gptc::reference::affine(Operation *op, const Tensor &x,
     for (int64_t k = 0; k < K; ++k)
       for (int64_t t = 0; t < T; ++t)
         for (int64_t n = 0; n < N; ++n)
-          y[t * N + n] += x.data[t * K + k] * w[k * N + n];
+          y[t * N + n] =
+              round(y[t * N + n] + round(x.data[t * K + k] * w[k * N + n]));
   } else {
     for (int64_t n = 0; n < N; ++n)
       for (int64_t t = 0; t < T; ++t)
-        y[t * N + n] = dot(&x.data[t * K], w + n * K, K);
+        y[t * N + n] = dot(&x.data[t * K], w + n * K, K, round);
   }
   if (bias)
     for (int64_t i = 0; i < T * N; ++i)
-      y[i] += bias->data[i % N];
+      y[i] = round(y[i] + bias->data[i % N]);
   return result;
 }
 
 Outcome gptc::reference::eval(gpt::LinearOp op, const Call &call) {
   const Tensor *bias = op.getBias() ? &call[op.getBias()] : nullptr;
   auto result =
-      affine(op, call[op.getX()], call[op.getWeight()], op.getInOut(), bias);
+      affine(call, call[op.getX()], call[op.getWeight()], op.getInOut(), bias);
   if (!result)
     return failure();
   return Results{result};
@@ -142,11 +145,12 @@ Outcome gptc::reference::eval(gpt::MatmulOp op, const Call &call) {
       double *out = result->data.data() + (h * M + i) * N;
       if (transposed)
         for (int64_t j = 0; j < N; ++j)
-          out[j] = dot(row, matrix + j * K, K);
+          out[j] = dot(row, matrix + j * K, K, call.round);
       else
         for (int64_t k = 0; k < K; ++k)
           for (int64_t j = 0; j < N; ++j)
-            out[j] += row[k] * matrix[k * N + j];
+            out[j] =
+                call.round(out[j] + call.round(row[k] * matrix[k * N + j]));
     }
   }
   return Results{result};

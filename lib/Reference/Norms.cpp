@@ -14,8 +14,10 @@ namespace gpt = gptc::gpt;
 
 /// y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta for each row,
 /// with mean taken as 0 when not `centered`.
-static Outcome normalize(Operation *op, const Tensor &x, const Tensor &gamma,
+static Outcome normalize(const Call &call, const Tensor &x, const Tensor &gamma,
                          const Tensor *beta, double eps, bool centered) {
+  Operation *op = call.op;
+  Rounding round = call.round;
   int64_t C = x.columns();
   if (failed(expectExtent(op, gamma.elements(), C, "elements of gamma")) ||
       (beta &&
@@ -30,26 +32,32 @@ static Outcome normalize(Operation *op, const Tensor &x, const Tensor &gamma,
     double mean = 0.0, square = 0.0;
     if (centered) {
       for (int64_t c = 0; c < C; ++c)
-        mean += in[c];
-      mean /= C;
+        mean = round(mean + in[c]);
+      mean = round(mean / C);
     }
-    for (int64_t c = 0; c < C; ++c)
-      square += (in[c] - mean) * (in[c] - mean);
-    double scale = 1.0 / std::sqrt(square / C + eps);
-    for (int64_t c = 0; c < C; ++c)
-      out[c] =
-          (in[c] - mean) * scale * gamma.data[c] + (beta ? beta->data[c] : 0.0);
+    for (int64_t c = 0; c < C; ++c) {
+      double deviation = round(in[c] - mean);
+      square = round(square + round(deviation * deviation));
+    }
+    double variance = round(round(square / C) + eps);
+    double scale = round(1.0 / round(std::sqrt(variance)));
+    for (int64_t c = 0; c < C; ++c) {
+      double scaled = round(round(in[c] - mean) * scale);
+      out[c] = round(scaled * gamma.data[c]);
+      if (beta)
+        out[c] = round(out[c] + beta->data[c]);
+    }
   }
   return Results{result};
 }
 
 Outcome gptc::reference::eval(gpt::LayerNormOp op, const Call &call) {
   const Tensor *beta = op.getBeta() ? &call[op.getBeta()] : nullptr;
-  return normalize(op, call[op.getX()], call[op.getGamma()], beta,
+  return normalize(call, call[op.getX()], call[op.getGamma()], beta,
                    op.getEps().convertToDouble(), /*centered=*/true);
 }
 
 Outcome gptc::reference::eval(gpt::RmsNormOp op, const Call &call) {
-  return normalize(op, call[op.getX()], call[op.getGamma()], nullptr,
+  return normalize(call, call[op.getX()], call[op.getGamma()], nullptr,
                    op.getEps().convertToDouble(), /*centered=*/false);
 }

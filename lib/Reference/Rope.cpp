@@ -46,9 +46,10 @@ bool gptc::reference::isFirstOfPair(gpt::RopePairs pairs, int64_t c,
 /// [T, 2, D]: cosines by channel, then sines by channel, negative for the
 /// first of a pair. Null after an error.
 static std::shared_ptr<Tensor>
-angleTable(Operation *op, const Tensor &positions, gpt::RopeAttr rope) {
+angleTable(const Call &call, const Tensor &positions, gpt::RopeAttr rope) {
+  Rounding round = call.round;
   int64_t T = positions.elements(), D = rope.getDim();
-  auto table = allocate(op, {T, 2, D});
+  auto table = allocate(call.op, {T, 2, D});
   if (!table)
     return nullptr;
   std::vector<double> frequencies = inverseFrequencies(rope);
@@ -58,17 +59,20 @@ angleTable(Operation *op, const Tensor &positions, gpt::RopeAttr rope) {
       int64_t pair = rope.getPairs() == gpt::RopePairs::Adjacent ? c / 2
                      : first                                     ? c
                                                                  : c - D / 2;
-      double angle = static_cast<double>(positions.ints[t]) * frequencies[pair];
-      table->data[(t * 2 + 0) * D + c] = std::cos(angle);
-      table->data[(t * 2 + 1) * D + c] =
-          first ? -std::sin(angle) : std::sin(angle);
+      double angle = round(static_cast<double>(positions.ints[t]) *
+                           round(frequencies[pair]));
+      double sine = round(std::sin(angle));
+      table->data[(t * 2 + 0) * D + c] = round(std::cos(angle));
+      table->data[(t * 2 + 1) * D + c] = first ? -sine : sine;
     }
   return table;
 }
 
 /// x [..., T, D] rotated by `table` [T, 2, D].
-static Outcome rotate(Operation *op, const Tensor &x, const Tensor &table,
+static Outcome rotate(const Call &call, const Tensor &x, const Tensor &table,
                       gpt::RopePairs pairs) {
+  Operation *op = call.op;
+  Rounding round = call.round;
   int64_t T = x.dim(-2), D = x.dim(-1);
   if (failed(expectExtent(op, table.dim(0), T, "positions")) ||
       failed(expectExtent(op, table.dim(2), D, "channels of a head")))
@@ -81,27 +85,28 @@ static Outcome rotate(Operation *op, const Tensor &x, const Tensor &table,
       int64_t t = row % T;
       double own = x.data[row * D + c];
       double other = x.data[row * D + partnerChannel(pairs, c, D)];
-      result->data[row * D + c] = own * table.data[t * 2 * D + c] +
-                                  other * table.data[(t * 2 + 1) * D + c];
+      result->data[row * D + c] =
+          round(round(own * table.data[t * 2 * D + c]) +
+                round(other * table.data[(t * 2 + 1) * D + c]));
     }
   return Results{result};
 }
 
 Outcome gptc::reference::eval(gpt::RopeOp op, const Call &call) {
   gpt::RopeAttr rope = op.getRope();
-  auto table = angleTable(op, call[op.getPositions()], rope);
+  auto table = angleTable(call, call[op.getPositions()], rope);
   if (!table)
     return failure();
-  return rotate(op, call[op.getX()], *table, rope.getPairs());
+  return rotate(call, call[op.getX()], *table, rope.getPairs());
 }
 
 Outcome gptc::reference::eval(gpt::RopeTableOp op, const Call &call) {
-  auto table = angleTable(op, call[op.getPositions()], op.getRope());
+  auto table = angleTable(call, call[op.getPositions()], op.getRope());
   if (!table)
     return failure();
   return Results{table};
 }
 
 Outcome gptc::reference::eval(gpt::RotateOp op, const Call &call) {
-  return rotate(op, call[op.getX()], call[op.getTable()], op.getPairs());
+  return rotate(call, call[op.getX()], call[op.getTable()], op.getPairs());
 }

@@ -16,12 +16,24 @@
 
 namespace gptc::reference {
 
-/// One evaluation: the op, its operands, and what to add to the cache layer that
-/// the op names (a kernel's body says 0; the call of the kernel says which).
+/// The rounding of every operation: to f32 in single precision, else none (a
+/// double sum, product, quotient or root of f32 values, rounded to f32, is that
+/// of f32 arithmetic: 53 >= 2 * 24 + 2).
+struct Rounding {
+  bool single = false;
+  double operator()(double x) const {
+    return single ? static_cast<double>(static_cast<float>(x)) : x;
+  }
+};
+
+/// One evaluation: the op, its operands, and what to add to the cache layer
+/// that the op names (a kernel's body says 0; the call of the kernel says
+/// which).
 struct Call {
   mlir::Operation *op;
   llvm::ArrayRef<TensorRef> operands;
   int64_t layerBase = 0;
+  Rounding round = {};
 
   /// What the operand `value` of the op holds.
   const TensorRef &ref(mlir::Value value) const;
@@ -47,8 +59,8 @@ using ScalarFunction = std::function<double(llvm::ArrayRef<double>)>;
 ScalarFunction scalarFunction(mlir::Operation *op);
 
 /// x [..., K] times `weight` [N, K], or [K, N] when `inOut`, plus `bias` [N]
-/// unless null; result [..., N], or null after an error at `op`.
-std::shared_ptr<Tensor> affine(mlir::Operation *op, const Tensor &x,
+/// unless null; result [..., N], or null after an error at the op.
+std::shared_ptr<Tensor> affine(const Call &call, const Tensor &x,
                                const Tensor &weight, bool inOut,
                                const Tensor *bias);
 

@@ -24,6 +24,12 @@ namespace gptc::reference {
 
 using Results = llvm::SmallVector<TensorRef, 2>;
 
+/// Double is the meaning of an op. Single is the plain computation in f32: the
+/// same loops with every sum, product, quotient and function value rounded
+/// once. How far the two are apart is what f32 costs, and the measure of what
+/// a kernel may cost.
+enum class Precision { Double, Single };
+
 class Evaluator {
 public:
   /// Sees every op evaluated outside regions of fused ops, kernel bodies
@@ -34,7 +40,9 @@ public:
 
   /// `weights` may be null when no extern global is loaded, and must outlive
   /// the evaluator.
-  explicit Evaluator(WeightSource *weights = nullptr) : weights(weights) {}
+  explicit Evaluator(WeightSource *weights = nullptr,
+                     Precision precision = Precision::Double)
+      : weights(weights), precision(precision) {}
 
   void setObserver(Observer callback) { observer = std::move(callback); }
 
@@ -59,6 +67,7 @@ private:
   mlir::FailureOr<Results> loadGlobal(mlir::ml_program::GlobalLoadConstOp op);
 
   WeightSource *weights;
+  Precision precision;
   Observer observer;
   int depth = 0;
   /// Added to the cache layer that an op names: set by the call of a kernel.

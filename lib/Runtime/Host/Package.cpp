@@ -92,14 +92,15 @@ std::optional<Package> Package::load(const std::string &folder,
 }
 
 std::optional<gptc_model *> Package::open(const gptc_host *host,
-                                          std::string &error) const {
+                                          std::string &error,
+                                          bool verify) const {
   std::string path = impl->path(impl->name + ".weights");
   std::error_code failed;
   gptc_tensor none{};
   gptc_open_params params{};
   params.size = sizeof(params);
   params.host = host;
-  params.verify = 1;
+  params.verify = verify;
   // A package without weights need not have the file.
   const auto weights = impl->manifest.find("weights");
   if (weights != impl->manifest.end() && weights->empty() &&

@@ -34,9 +34,10 @@ public:
   const nlohmann::json &manifest() const;
   const std::string &folder() const;
 
-  /// Opens the weights file, checking its checksum. `host` may be null.
-  std::optional<gptc_model *> open(const gptc_host *host,
-                                   std::string &error) const;
+  /// Opens the weights file, checking its checksum unless `verify` is false.
+  /// `host` may be null.
+  std::optional<gptc_model *> open(const gptc_host *host, std::string &error,
+                                   bool verify = true) const;
   /// The tokenizer, or nothing with a message (none, or a damaged one).
   std::optional<text::Tokenizer> tokenizer(std::string &error) const;
 

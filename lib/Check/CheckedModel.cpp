@@ -1,0 +1,193 @@
+//===- CheckedModel.cpp - a model beside its compiled package -------------===//
+//
+// The kernels are asked of the compiler itself (--emit=kernels), so that no
+// second list of passes can fall behind the first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckedModel.h"
+#include "gptc/Dialect/Gpt/ParseGuard.h"
+#include "gptc/Driver/Driver.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <nlohmann/json.hpp>
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::check;
+
+int gptc::check::report(const std::string &message, int status) {
+  llvm::errs() << "gptc-check: error: " << message << '\n';
+  return status;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  if (!folder.empty())
+    llvm::sys::fs::remove_directories(folder);
+}
+
+bool TemporaryFolder::create() {
+  std::error_code code =
+      llvm::sys::fs::createUniqueDirectory("gptc-check", folder);
+  if (code)
+    report("no temporary folder: " + code.message());
+  return !code;
+}
+
+std::string TemporaryFolder::path(llvm::StringRef name) const {
+  llvm::SmallString<128> full(folder);
+  llvm::sys::path::append(full, name);
+  return full.str().str();
+}
+
+static int compiler(const std::vector<std::string> &arguments) {
+  std::vector<const char *> argv{"gptc"};
+  for (const std::string &argument : arguments)
+    argv.push_back(argument.c_str());
+  return driverMain(static_cast<int>(argv.size()), argv.data());
+}
+
+int gptc::check::compilePackage(const std::string &model,
+                                const std::string &checkpoint,
+                                const std::string &output) {
+  std::vector<std::string> arguments{model, "-o", output, "-O2"};
+  if (!checkpoint.empty())
+    arguments.push_back("--checkpoint=" + checkpoint);
+  return compiler(arguments);
+}
+
+CheckedModel::CheckedModel()
+    : context(
+          [] {
+            DialectRegistry registry;
+            registry
+                .insert<gpt::GptDialect, func::FuncDialect, arith::ArithDialect,
+                        math::MathDialect, tensor::TensorDialect,
+                        ml_program::MLProgramDialect>();
+            return registry;
+          }(),
+          MLIRContext::Threading::DISABLED),
+      handler(std::make_unique<SourceMgrDiagnosticHandler>(sources, &context)) {
+}
+
+OwningOpRef<ModuleOp> CheckedModel::parse(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) {
+    report("'" + path + "': " + buffer.getError().message());
+    return nullptr;
+  }
+  std::string error;
+  if (!bracketDepthOk((*buffer)->getBuffer(), defaultBracketLimit, error)) {
+    llvm::errs() << path << ':' << error << '\n';
+    return nullptr;
+  }
+  // The parser reads the main buffer of a manager; diagnostics find their
+  // source lines by the name of the file.
+  llvm::SourceMgr one;
+  one.AddNewSourceBuffer(std::move(*buffer), SMLoc());
+  return parseSourceFile<ModuleOp>(one, &context);
+}
+
+/// Whether the package holds a quantised or short weight as f32.
+static bool dequantizes(const nlohmann::json &manifest) {
+  auto weights = manifest.find("weights");
+  if (weights == manifest.end() || !weights->is_array())
+    return false;
+  return std::ranges::any_of(*weights, [](const nlohmann::json &weight) {
+    return weight.is_object() && weight.value("layout", "") == "panel" &&
+           weight.value("dtype", "") != weight.value("packed_dtype", "");
+  });
+}
+
+int CheckedModel::makeKernels(const std::string &path,
+                              const host::Package &package) {
+  const nlohmann::json &manifest = package.manifest();
+  auto text = [&](const char *key) {
+    auto found = manifest.find(key);
+    return found != manifest.end() && found->is_string()
+               ? found->get<std::string>()
+               : std::string();
+  };
+  std::string name = text("name"), hash = text("package_hash"),
+              target = package.info().target;
+  PackageOptions options;
+  options.name = name;
+  options.optimization = package.info().optimization;
+  options.dequantize = dequantizes(manifest);
+
+  // -march=native is the level with this machine's cache sizes.
+  std::string error, got;
+  llvm::SmallVector<std::string> marches{target};
+  if (auto native = lookupTarget("native", error);
+      native && native->name == target)
+    marches.insert(marches.begin(), "native");
+  for (const std::string &march : marches) {
+    auto description = lookupTarget(march, error);
+    if (!description)
+      return report(package.folder() + ": " + error);
+    TemporaryFolder folder;
+    if (!folder.create())
+      return 1;
+    std::vector<std::string> arguments{path,
+                                       "-o",
+                                       folder.path("ir"),
+                                       "--emit=kernels",
+                                       "-march=" + march,
+                                       options.optimization ? "-O2" : "-O0"};
+    if (options.dequantize)
+      arguments.push_back("--weights=f32");
+    if (int status = compiler(arguments))
+      return status;
+    planned.reset();
+    kernelModule = parse(folder.path("ir/" + name + ".kernels.mlir"));
+    if (!kernelModule)
+      return report(package.folder() + ": expected the package of a model '" +
+                    name + "', compiled from " + path);
+    FailureOr<PackageModel> plan =
+        planPackage(*kernelModule, *description, options);
+    if (failed(plan))
+      return 1;
+    planned = std::move(*plan);
+    got = fmt::format("{:016x}", planned->hash);
+    if (got == hash)
+      return 0;
+  }
+  return report(fmt::format(
+      "{}: expected a package compiled from {} by this version (package_hash "
+      "{}), got {}; compile it again, with every fusion",
+      package.folder(), path, got, hash));
+}
+
+int CheckedModel::openCheckpoint(const std::string &path,
+                                 std::string checkpoint) {
+  if (checkpoint.empty()) {
+    auto named = graph()->getAttrOfType<StringAttr>("gpt.checkpoint");
+    if (!named)
+      return 0; // an extern weight, if there is one, is missed where it is used
+    llvm::SmallString<256> full(named.getValue());
+    if (llvm::sys::path::is_relative(full)) {
+      full = llvm::sys::path::parent_path(path);
+      llvm::sys::path::append(full, named.getValue());
+    }
+    checkpoint = full.str().str();
+  }
+  auto opened = checkpoint::Checkpoint::open(checkpoint);
+  if (!opened)
+    return report(opened.error().message);
+  file.emplace(std::move(*opened));
+  source = std::make_unique<reference::CheckpointWeights>(*file);
+  return 0;
+}
+
+int CheckedModel::load(const std::string &path, const std::string &checkpoint,
+                       const host::Package &package) {
+  graphModule = parse(path);
+  if (!graphModule)
+    return 1;
+  if (int status = makeKernels(path, package))
+    return status;
+  return openCheckpoint(path, checkpoint);
+}

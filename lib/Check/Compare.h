@@ -1,0 +1,54 @@
+//===- Compare.h - how far a result may be from its meaning ----*- C++ -*-===//
+//
+// The bound of a result tensor is derived, not chosen: twice the largest error
+// of the plain computation in f32 (Precision::Single of the reference) on the
+// same operands, plus a floor of a few units in the last place of its largest
+// element. The factor covers another order of summation; the floor covers
+// tensors so small that the plain computation was lucky, and polynomials of
+// exp and its kin, which are right to a few units.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GPTC_LIB_CHECK_COMPARE_H
+#define GPTC_LIB_CHECK_COMPARE_H
+
+#include "gptc/Reference/Tensor.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <cstdint>
+#include <vector>
+
+namespace gptc::check {
+
+/// Units in the last place of the largest element that any result may be off.
+constexpr double ulpFloor = 8;
+
+struct Difference {
+  /// Largest |actual - exact|. NaN as soon as one element is NaN; infinite when
+  /// only one side is.
+  double error = 0.0;
+  double bound = 0.0;
+  /// Root mean square of the finite elements of the exact result.
+  double rms = 0.0;
+  /// Where the largest error is, and what stood there.
+  int64_t index = 0;
+  double exact = 0.0, actual = 0.0;
+
+  /// False for NaN.
+  bool ok() const { return error <= bound; }
+  /// Error in units of the rms; 0 for no error.
+  double relative() const;
+  /// Whether this is farther out of (or nearer to) its bound than `other`.
+  bool worseThan(const Difference &other) const;
+};
+
+/// All elements as double, whatever their kind.
+std::vector<double> elementsOf(const reference::Tensor &tensor);
+
+/// The three have one size. `exact` and `plain` are the reference's result in
+/// double and in single precision.
+Difference compare(llvm::ArrayRef<double> exact, llvm::ArrayRef<double> plain,
+                   llvm::ArrayRef<double> actual);
+
+} // namespace gptc::check
+
+#endif // GPTC_LIB_CHECK_COMPARE_H

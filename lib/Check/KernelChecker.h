@@ -1,0 +1,65 @@
+//===- KernelChecker.h - every kernel call against its meaning -*- C++ -*-===//
+//
+// An observer of a session (gptc_api::observe). Each call is evaluated by the
+// reference on the tensors that the package itself gave it, so that an error
+// shows at the kernel that made it and not at those that follow.
+//
+// The reference has a KV cache of its own. What a call appends is compared with
+// the package's pages, which then become what the reference's cache holds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GPTC_LIB_CHECK_KERNELCHECKER_H
+#define GPTC_LIB_CHECK_KERNELCHECKER_H
+
+#include "Compare.h"
+#include "gptc/Package/PackageModel.h"
+#include "gptc/Reference/Evaluator.h"
+#include "gptc/Runtime/gptc.h"
+#include <string>
+#include <vector>
+
+namespace gptc::check {
+
+struct KernelReport {
+  std::string kernel;
+  int64_t calls = 0;
+  /// The call nearest to its bound, or farthest out of it.
+  Difference worst;
+  std::string entry;
+  int64_t call = -1;
+  /// "result 0", "appended keys".
+  std::string what;
+};
+
+class KernelChecker {
+public:
+  /// Both must outlive the checker; `weights` may be null.
+  KernelChecker(const PackageModel &plan, reference::WeightSource *weights);
+
+  /// `user` is the checker.
+  static void observe(void *user, const gptc_event *event);
+
+  /// Something could not be evaluated; it has been diagnosed.
+  bool failed() const { return broken; }
+  /// In the order of their first calls.
+  const std::vector<KernelReport> &reports() const { return kernels; }
+
+private:
+  bool check(const gptc_event &event);
+  /// Null after an error.
+  reference::TensorRef operand(const PlannedCall &call, unsigned index,
+                               const gptc_event &event);
+  reference::TensorRef weight(mlir::Value value);
+  void add(const gptc_event &event, std::string what, const Difference &found);
+
+  const PackageModel &plan;
+  reference::Evaluator exact, plain;
+  reference::TensorRef cache;
+  std::vector<KernelReport> kernels;
+  bool broken = false;
+};
+
+} // namespace gptc::check
+
+#endif // GPTC_LIB_CHECK_KERNELCHECKER_H

@@ -1,0 +1,105 @@
+"""gptc-check: packages agree with the reference kernel by kernel and end to end; a damaged weight is found in its kernel."""
+import os
+import re
+import shutil
+import tempfile
+
+import numpy as np
+
+from harness import GOLDEN, TEMPORARY, checkpoint, compiled_case, golden, imported, main, manifest, run, unittest, written
+
+ATTENTION = """module attributes {{gpt.name = "attention"}} {{
+  func.func @attention(%q: tensor<{H}x?x{D}xf32> {{gpt.arg = "q"}}, %k: tensor<{K}x?x{D}xf32> {{gpt.arg = "k"}},
+                       %v: tensor<{K}x?x{D}xf32> {{gpt.arg = "v"}}) -> (tensor<{H}x?x{D}xf32> {{gpt.result = "out"}}) {{
+    %o = gpt.flash_attention %q, %k, %v causal scale {scale:.17e} groups {groups} : tensor<{H}x?x{D}xf32>, tensor<{K}x?x{D}xf32>
+    return %o : tensor<{H}x?x{D}xf32>
+  }}
+}}
+"""
+
+
+def kernels(report):
+    """Whether each kernel of a report is within its bound, by name."""
+    lines = re.findall(r"^(\S+) +(\d+)(?: +\S+){3}  (ok|FAIL)$", report, re.MULTILINE)
+    return {name: verdict == "ok" for name, calls, verdict in lines if int(calls) > 0}
+
+
+class Check(unittest.TestCase):
+    def model(self, case):
+        return imported(checkpoint(case), "model")
+
+    def agrees(self, *args):
+        report = run("gptc-check", *args).stdout
+        self.assertTrue(kernels(report))
+        self.assertTrue(all(kernels(report).values()), report)
+        self.assertRegex(report, r"(?m)^worst call of .*; from .*[\w.]+")
+        self.assertRegex(report, r"(?m)^end to end: \w+ \[[\dx]+\]: .*  ok$")
+        return report
+
+    def test_models(self):
+        for case in ("gpt2-hf", "llama-gguf-q4-1"):
+            for level in (0, 2):
+                with self.subTest(case=case, level=level):
+                    package = compiled_case(case, level)
+                    report = self.agrees(self.model(case), "--package", package)
+                    # Every kernel of the package ran and was looked at.
+                    self.assertEqual(set(kernels(report)), {kernel["name"] for kernel in manifest(package)["kernels"]})
+
+    def test_given_tokens(self):
+        """More than one page of the cache; one token alone."""
+        case = "llama-gguf-q4-1"
+        package = compiled_case(case)
+        longest = max((prompt["ids"] for prompt in golden(case)["prompts"]), key=len)
+        for ids in (longest, longest[:1]):
+            report = self.agrees(self.model(case), "--package", package, "--tokens", ",".join(map(str, ids)))
+            self.assertIn(f"logits [{len(ids)}x{manifest(package)['vocab']}]", report)
+
+    def test_compiles_by_itself(self):
+        self.agrees(self.model("gpt2-hf"))
+
+    def test_damaged_weight(self):
+        """One bit of one weight, high enough to matter, fails its own kernel and no other."""
+        for case, name, byte in (("gpt2-hf", "h.1.mlp.c_proj.weight", 3), ("llama-gguf-q4-1", "blk.0.ffn_down.weight", 1)):
+            with self.subTest(case):
+                package = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "kernels")
+                shutil.copytree(compiled_case(case), package)
+                described = manifest(package)
+                index, weight = next((i, w) for i, w in enumerate(described["weights"]) if w["name"] == name)
+                self.assertEqual(weight["layout"], "panel")
+                victim = {call["kernel"] for entry in described["entries"] for call in entry["calls"] if index in call["weights"]}
+                with open(os.path.join(package, "model.weights"), "r+b") as f:
+                    f.seek(weight["offset"] + byte)
+                    value = f.read(1)[0]
+                    f.seek(-1, os.SEEK_CUR)
+                    f.write(bytes([value ^ 1]))
+                report = run("gptc-check", self.model(case), "--package", package, status=3).stdout
+                self.assertEqual({kernel for kernel, good in kernels(report).items() if not good}, victim, report)
+                self.assertRegex(report, rf"(?m)^worst call of {victim.pop()}: @step call \d+, result 0, element \d+: .*; from ")
+                self.assertRegex(report, r"(?m)^end to end: .*  FAIL$")
+
+    def test_entry(self):
+        for index in (1, 8):
+            item = golden("attention")["items"][index]
+            model = written(ATTENTION.format(H=item["n_q"], K=item["n_kv"], D=item["D"], scale=item["scale"],
+                                             groups=item["n_q"] // item["n_kv"]))
+            data = np.load(os.path.join(GOLDEN, "attention", item["file"]))
+            inputs = os.path.join(TEMPORARY, "check.npz")
+            np.savez(inputs, **{name: data[name] for name in "qkv"})
+            report = self.agrees(model, "--entry", "attention", "--inputs", inputs)
+            self.assertIn("end to end: out [", report)
+
+    def test_refuses(self):
+        model, package = self.model("gpt2-hf"), compiled_case("gpt2-hf")
+        for args in ((), (model, "--entry", "step"), (model, "--tokens", "x"), (model, "--packag", package)):
+            done = run("gptc-check", *args, status=2)
+            self.assertRegex(done.stderr, r"^gptc-check: error: [^\n]+\n$")
+        for args, message in (((model + ".none",), "No such file"), ((model, "--package", TEMPORARY), "manifest.json"),
+                              ((self.model("llama-gguf-q4-1"), "--package", package), "compile it again"),
+                              ((model, "--package", package, "--tokens", "100000"), "an id below"),
+                              ((model, "--package", package, "--entry", "none", "--inputs", "none.npz"), "no function @none")):
+            done = run("gptc-check", *args, status=1)
+            self.assertIn(message, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+
+main()
