@@ -1,0 +1,23 @@
+// RUN: gptc-opt %s --gpt-select-schedule=march=x86-64-v4 -split-input-file -verify-diagnostics
+
+// expected-error @below {{schedule: expected 'row_tile' to fit 32 registers: at most 14, got 20}}
+gpt.kernel @too_tall(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "f32"}) -> tensor<?x192xf32> schedule {group = 4 : i64, panel = 32 : i64, row_block = 40 : i64, row_tile = 20 : i64, unit = 1 : i64} attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 192, 64>, array<i64: -1, 192>]} {
+  %y = gpt.linear %x, %w : tensor<?x64xf32>, tensor<192x64xf32> -> tensor<?x192xf32>
+  gpt.return %y : tensor<?x192xf32>
+}
+
+// -----
+
+// expected-error @below {{schedule: expected a positive integer 'group'}}
+gpt.kernel @missing(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "f32"}) -> tensor<?x192xf32> schedule {panel = 32 : i64} attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 192, 64>, array<i64: -1, 192>]} {
+  %y = gpt.linear %x, %w : tensor<?x64xf32>, tensor<192x64xf32> -> tensor<?x192xf32>
+  gpt.return %y : tensor<?x192xf32>
+}
+
+// -----
+
+// expected-error @below {{schedule: expected 'key_block' to be the cache's page of 64, got 32}}
+gpt.kernel @block(%q: tensor<9x?x64xf32>, %k: tensor<3x?x64xf32>, %v: tensor<3x?x64xf32>) -> tensor<9x?x64xf32> schedule {key_block = 32 : i64, tokens = 16 : i64} attributes {gpt.dims = [array<i64: 9, -1, 64>, array<i64: 3, -2, 64>, array<i64: 3, -2, 64>, array<i64: 9, -1, 64>]} {
+  %o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : tensor<9x?x64xf32>, tensor<3x?x64xf32>
+  gpt.return %o : tensor<9x?x64xf32>
+}
