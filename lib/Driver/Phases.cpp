@@ -129,8 +129,13 @@ bool Compilation::kernel() {
     outline.dequantize = options.dequantize;
     manager.addPass(createOutlineKernels(outline));
     manager.addPass(createVerifyOutlined());
-    manager.addPass(createSelectSchedule({options.march}));
-  }) &&
+  });
+}
+
+bool Compilation::schedule() {
+  return runPasses([&](OpPassManager &manager) {
+           manager.addPass(createSelectSchedule({options.march}));
+         }) &&
          emitModule(Emit::Kernels, ".kernels.mlir", moduleOp);
 }
 
@@ -231,6 +236,7 @@ bool Compilation::run() {
       {"stepping", &Compilation::stepping, &moduleOp, Emit::Step},
       {"fusion", &Compilation::fusion, &moduleOp, Emit::Fused},
       {"kernel", &Compilation::kernel, &moduleOp, Emit::Kernels},
+      {"schedule", &Compilation::schedule, &moduleOp, Emit::Kernels},
       {"cpu", &Compilation::generate, &generatedOp, Emit::Mlir},
       {"llvm", &Compilation::translate, nullptr, Emit::Llvm},
       {"package", &Compilation::writePackage, nullptr, Emit::Obj},

@@ -1,6 +1,6 @@
 //===- Phases.h - the compiler's named phases -------------------*- C++ -*-===//
 //
-// parse, stepping, fusion, kernel, cpu, llvm, package: the rooms in the
+// parse, stepping, fusion, kernel, schedule, cpu, llvm, package: the rooms in the
 // order of the data flow. Each takes what the one before left.
 //
 //===----------------------------------------------------------------------===//
@@ -41,6 +41,7 @@ private:
   bool stepping();
   bool fusion();
   bool kernel();
+  bool schedule();
   bool generate();
   bool translate();
   bool writePackage();

@@ -91,8 +91,10 @@ static std::string gemmName(FusedGemmOp op) {
   if (op.getLanes() && count > 1)
     name += "_gate";
   llvm::SetVector<StringRef> words;
-  for (Region &region : op.getEpilogues())
-    addEpilogue(words, region, op.getLanes());
+  // A section with a rope has nothing but the rotation in its region.
+  for (auto [section, region] : llvm::enumerate(op.getEpilogues()))
+    if (op.getLanes() || !op.ropeOf(section))
+      addEpilogue(words, region, op.getLanes());
   for (StringRef word : words)
     name += ("_" + word).str();
   if (!op.getResiduals().empty())

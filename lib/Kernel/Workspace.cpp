@@ -1,9 +1,9 @@
 //===- Workspace.cpp - where an entry's values lie ------------------------===//
 //
-// Linear scan over the calls, in order. A buffer takes, among the free slots
-// that held buffers of the same dynamic dimensions, the one whose size is
-// nearest; slots of other dimensions are left alone, because which of the two
-// is larger is not known here.
+// Greedy by size (Pisarchyk and Lee, arXiv:2001.03288): buffers, largest first,
+// take the first slot of the same dynamic dimensions in which no buffer lives at
+// the same time. So no slot ever grows. Slots of other dimensions are left
+// alone, because which of the two is larger is not known here.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Kernel/Workspace.h"
@@ -16,8 +16,7 @@ using namespace gptc::gpt;
 namespace {
 struct Slot {
   Sizes dims; // dynamic dimensions, sorted
-  int64_t bytes;
-  int64_t freeAfter; // last call that uses it
+  SmallVector<const Buffer *> buffers;
 };
 
 class Planner {
@@ -144,25 +143,32 @@ LogicalResult Planner::planCall(CallOp call) {
 }
 
 void Planner::assignSlots() {
+  SmallVector<Buffer *> largestFirst;
+  for (Buffer &buffer : plan.buffers)
+    largestFirst.push_back(&buffer);
+  llvm::sort(largestFirst, [](const Buffer *a, const Buffer *b) {
+    // Equal ones in the order of the calls, in which they lie in the plan.
+    return a->size.bytes != b->size.bytes ? a->size.bytes > b->size.bytes
+                                          : a < b;
+  });
   std::vector<Slot> slots;
-  for (Buffer &buffer : plan.buffers) {
+  for (Buffer *buffer : largestFirst) {
     Sizes dims;
-    for (int8_t dim : buffer.size.dims)
+    for (int8_t dim : buffer->size.dims)
       if (dim >= 0)
         dims.push_back(dim);
-    Slot *best = nullptr;
-    auto waste = [&](const Slot &slot) {
-      return std::abs(slot.bytes - buffer.size.bytes);
+    // A call reads its operands while it writes its results.
+    auto overlaps = [&](const Buffer *other) {
+      return buffer->firstCall <= other->lastCall &&
+             other->firstCall <= buffer->lastCall;
     };
-    for (Slot &slot : slots)
-      if (slot.freeAfter < buffer.firstCall && slot.dims == dims &&
-          (!best || waste(slot) < waste(*best)))
-        best = &slot;
-    if (!best)
-      best = &slots.emplace_back(Slot{dims, 0, 0});
-    best->bytes = std::max(best->bytes, buffer.size.bytes);
-    best->freeAfter = buffer.lastCall;
-    buffer.size.slot = int32_t(best - slots.data());
+    auto slot = llvm::find_if(slots, [&](const Slot &each) {
+      return each.dims == dims && llvm::none_of(each.buffers, overlaps);
+    });
+    if (slot == slots.end())
+      slot = slots.insert(slots.end(), Slot{dims, {}});
+    slot->buffers.push_back(buffer);
+    buffer->size.slot = int32_t(slot - slots.begin());
   }
   plan.slots = slots.size();
 }

@@ -120,6 +120,20 @@ void Manifest::call(const PlannedCall &call) {
   });
 }
 
+/// "2304 * d0".
+std::string slotBytes(const EntryPlan &plan, int64_t slot) {
+  const gptc_size *largest = nullptr;
+  for (const Buffer &buffer : plan.buffers)
+    if (buffer.size.slot == slot &&
+        (!largest || buffer.size.bytes > largest->bytes))
+      largest = &buffer.size;
+  std::string bytes = std::to_string(largest->bytes);
+  for (int8_t dim : largest->dims)
+    if (dim >= 0)
+      bytes += fmt::format(" * d{}", dim);
+  return bytes;
+}
+
 void Manifest::entry(const EntryPlan &plan) {
   func::FuncOp function = plan.entry;
   out.object([&] {
@@ -136,20 +150,11 @@ void Manifest::entry(const EntryPlan &plan) {
                plan.dims.sizes(value));
     });
     out.attribute("dynamic_dimensions", plan.dims.count());
-    // Slots are as large as their largest buffer; the workspace is their sum.
-    out.attributeArray("workspace", [&] {
+    // Bytes of each slot, which is as large as its largest buffer; the
+    // workspace is their sum.
+    out.attributeArray("workspace_bytes", [&] {
       for (int64_t slot = 0; slot < plan.slots; ++slot)
-        out.array([&] {
-          for (const Buffer &buffer : plan.buffers) {
-            if (buffer.size.slot != slot)
-              continue;
-            std::string bytes = std::to_string(buffer.size.bytes);
-            for (int8_t dim : buffer.size.dims)
-              if (dim >= 0)
-                bytes += fmt::format(" * d{}", dim);
-            out.value(bytes);
-          }
-        });
+        out.value(slotBytes(plan, slot));
     });
     out.attributeArray("calls", [&] {
       for (const PlannedCall &planned : plan.calls)

@@ -30,12 +30,3 @@ func.func @slice_of_activation(%x: tensor<4x8xf32>) -> tensor<2x8xf32> {
   %y = tensor.extract_slice %x[0, 0] [2, 8] [1, 1] : tensor<4x8xf32> to tensor<2x8xf32>
   return %y : tensor<2x8xf32>
 }
-
-// -----
-
-// expected-error @+1 {{expected one block}}
-func.func @control_flow(%x: tensor<4xf32>) -> tensor<4xf32> {
-  "cf.br"() [^next] : () -> ()
-^next:
-  return %x : tensor<4xf32>
-}

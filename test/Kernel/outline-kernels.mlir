@@ -1,8 +1,8 @@
 // RUN: gptc-opt %s --gpt-outline-kernels --gpt-verify-outlined | FileCheck %s
-// RUN: gptc-opt %s --gpt-outline-kernels=weights-f32 | FileCheck %s --check-prefix=F32 --implicit-check-not=q4_0
+// RUN: gptc-opt %s --gpt-outline-kernels=weights-f32 | FileCheck %s --check-prefix=F32 --implicit-check-not=_q4_0
 
-ml_program.global private @w0(#ml_program.extern<tensor<64x64xf32>>) {gpt.stored = #gpt.stored<"m.gguf", "w0", q4_0>} : tensor<64x64xf32>
-ml_program.global private @w1(#ml_program.extern<tensor<64x64xf32>>) {gpt.stored = #gpt.stored<"m.gguf", "w1", q4_0>} : tensor<64x64xf32>
+ml_program.global private @w0(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32> {gpt.stored = #gpt.stored<"m.gguf", "w0", q4_0>}
+ml_program.global private @w1(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32> {gpt.stored = #gpt.stored<"m.gguf", "w1", q4_0>}
 ml_program.global private @w2(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
 ml_program.global private @b(#ml_program.extern<tensor<192xf32>>) : tensor<192xf32>
 
@@ -48,8 +48,8 @@ func.func @elementwise(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 // CHECK:       gpt.call @kv_append_h2_d8({{.*}}) {layer = 1 : i64}
 func.func @cache(%t: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %k: tensor<2x?x8xf32>,
                  %c0: !gpt.kv_cache<2 x 2 x 8, page 64, f32>) -> !gpt.kv_cache<2 x 2 x 8, page 64, f32> {
-  %c1 = gpt.kv_append %c0, %k, %k at %pos, %seq layer 0 : <2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
-  %c2 = gpt.kv_append %c1, %k, %k at %pos, %seq layer 1 : <2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %c1 = gpt.kv_append %c0, %k, %k at %pos, %seq layer 0 : !gpt.kv_cache<2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
+  %c2 = gpt.kv_append %c1, %k, %k at %pos, %seq layer 1 : !gpt.kv_cache<2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
   return %c2 : !gpt.kv_cache<2 x 2 x 8, page 64, f32>
 }
 
