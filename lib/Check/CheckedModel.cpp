@@ -163,6 +163,11 @@ int CheckedModel::makeKernels(const std::string &path,
 
 int CheckedModel::openCheckpoint(const std::string &path,
                                  std::string checkpoint) {
+  made = makeHostWeights(*planned);
+  if (made) {
+    source = &made->tensors;
+    return 0;
+  }
   if (checkpoint.empty()) {
     auto named = graph()->getAttrOfType<StringAttr>("gpt.checkpoint");
     if (!named)
@@ -178,7 +183,8 @@ int CheckedModel::openCheckpoint(const std::string &path,
   if (!opened)
     return report(opened.error().message);
   file.emplace(std::move(*opened));
-  source = std::make_unique<reference::CheckpointWeights>(*file);
+  stored.emplace(*file);
+  source = &*stored;
   return 0;
 }
 

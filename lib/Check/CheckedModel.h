@@ -9,6 +9,7 @@
 #ifndef GPTC_LIB_CHECK_CHECKEDMODEL_H
 #define GPTC_LIB_CHECK_CHECKEDMODEL_H
 
+#include "HostWeights.h"
 #include "gptc/Checkpoint/Checkpoint.h"
 #include "gptc/Package/PackageModel.h"
 #include "gptc/Reference/Weights.h"
@@ -55,7 +56,14 @@ public:
 
   mlir::ModuleOp graph() { return *graphModule; }
   const PackageModel &plan() const { return *planned; }
-  reference::WeightSource *weights() { return source.get(); }
+  /// Null if there are none.
+  reference::WeightSource *weights() { return source; }
+  /// What the host must give when it opens the package; usually nothing.
+  llvm::MutableArrayRef<host::Array> hostWeights() {
+    if (!made)
+      return {};
+    return made->arrays;
+  }
 
 private:
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &path);
@@ -68,7 +76,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> graphModule, kernelModule;
   std::optional<PackageModel> planned;
   std::optional<checkpoint::Checkpoint> file;
-  std::unique_ptr<reference::WeightSource> source;
+  std::optional<reference::CheckpointWeights> stored;
+  std::optional<HostWeights> made;
+  reference::WeightSource *source = nullptr; // one of the two, or null
 };
 
 } // namespace gptc::check

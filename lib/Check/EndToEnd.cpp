@@ -16,10 +16,27 @@ EndToEnd::EndToEnd(CheckedModel &model, const host::Package &package,
     : model(model), package(package), threads(threads),
       checker(model.plan(), model.weights()) {}
 
+std::optional<gptc_model *> EndToEnd::openModel(std::string &error) {
+  // The checksum is left out: a damaged weight is to be found in its kernel.
+  if (model.hostWeights().empty())
+    return package.open(nullptr, error, /*verify=*/false);
+  std::vector<gptc_tensor> tensors;
+  for (host::Array &array : model.hostWeights())
+    tensors.push_back(array.tensor());
+  gptc_open_params params{};
+  params.size = sizeof(params);
+  params.weights = tensors.data();
+  params.weight_count = tensors.size();
+  gptc_model *fresh = nullptr;
+  if (package.api().open(&params, &fresh) == GPTC_OK)
+    return fresh;
+  error = package.api().last_error();
+  return std::nullopt;
+}
+
 bool EndToEnd::open(int64_t tokens, std::string &error) {
   const gptc_api &api = package.api();
-  // The checksum is left out: a damaged weight is to be found in its kernel.
-  auto loaded = package.open(nullptr, error, /*verify=*/false);
+  auto loaded = openModel(error);
   if (!loaded)
     return false;
   opened.emplace(api, *loaded);

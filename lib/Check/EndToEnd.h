@@ -34,6 +34,7 @@ public:
   const KernelChecker &kernels() const { return checker; }
 
 private:
+  std::optional<gptc_model *> openModel(std::string &error);
   /// Opens model and session; false with a message.
   bool open(int64_t tokens, std::string &error);
   int evaluate(mlir::func::FuncOp function,

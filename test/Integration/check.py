@@ -6,7 +6,7 @@ import tempfile
 
 import numpy as np
 
-from harness import GOLDEN, TEMPORARY, checkpoint, compiled_case, golden, imported, main, manifest, run, unittest, written
+from harness import DOCS, GOLDEN, TEMPORARY, checkpoint, compiled, compiled_case, golden, imported, main, manifest, run, unittest, written
 
 ATTENTION = """module attributes {{gpt.name = "attention"}} {{
   func.func @attention(%q: tensor<{H}x?x{D}xf32> {{gpt.arg = "q"}}, %k: tensor<{K}x?x{D}xf32> {{gpt.arg = "k"}},
@@ -56,6 +56,12 @@ class Check(unittest.TestCase):
 
     def test_compiles_by_itself(self):
         self.agrees(self.model("gpt2-hf"))
+
+    def test_weights_of_the_host(self):
+        model = os.path.join(DOCS, "picogpt.mlir")
+        for level in (0, 2):
+            report = self.agrees(model, "--package", compiled(model, level))
+            self.assertRegex(report, r"from .*picogpt.mlir:\d+:\d+")
 
     def test_damaged_weight(self):
         """One bit of one weight, high enough to matter, fails its own kernel and no other."""
