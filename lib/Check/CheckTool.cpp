@@ -200,5 +200,12 @@ int gptc::checkTool(int argc, const char *const *argv) {
   Request request;
   if (!readRequest(*options, request, error))
     return report(error, 2);
-  return runCheck(std::move(request));
+  // A member of the manifest that is not what its schema says.
+  try {
+    return runCheck(std::move(request));
+  } catch (const nlohmann::json::exception &why) {
+    return report(fmt::format("manifest.json of the package: {}; compile it "
+                              "again",
+                              why.what()));
+  }
 }

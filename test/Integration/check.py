@@ -1,4 +1,5 @@
 """gptc-check: packages agree with the reference kernel by kernel and end to end; a damaged weight is found in its kernel."""
+import json
 import os
 import re
 import shutil
@@ -106,6 +107,13 @@ class Check(unittest.TestCase):
             done = run("gptc-check", *args, status=1)
             self.assertIn(message, done.stderr)
             self.assertEqual(done.stdout, "")
+        damaged = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "kernels")
+        shutil.copytree(package, damaged)
+        described = manifest(package)
+        described["weights"][0]["layout"] = 5
+        with open(os.path.join(damaged, "manifest.json"), "w", encoding="utf-8") as f:
+            json.dump(described, f)
+        self.assertIn("manifest.json", run("gptc-check", model, "--package", damaged, status=1).stderr)
 
 
 main()
