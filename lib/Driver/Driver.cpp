@@ -52,7 +52,8 @@ int gptc::driverMain(int argc, const char *const *argv) {
   llvm::ArrayRef<const char *> args(argv + 1, argc > 0 ? argc - 1 : 0);
   Options options;
   std::string error;
-  if (!parseOptions(args, options, error)) {
+  if (!parseOptions(args, options, error) ||
+      !lookupTarget(options.march, error)) {
     llvm::errs() << "gptc: error: " << error << '\n';
     return 2;
   }

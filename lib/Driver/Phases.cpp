@@ -12,6 +12,9 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
 #include <chrono>
@@ -31,6 +34,7 @@ Compilation::Compilation(const Options &options)
         return registry;
       }(), MLIRContext::Threading::DISABLED) {
   context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false); // the source line is shown
 }
 
 bool Compilation::fail(const Twine &message) {
@@ -65,13 +69,46 @@ static bool isIdentifier(StringRef name) {
          llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
+/// Parses without verifying. An imported model names its tensors as locations;
+/// every op gets its line and column besides, so that diagnostics have a place.
+static OwningOpRef<ModuleOp> parseModel(const llvm::SourceMgr &sources,
+                                        MLIRContext &context) {
+  Block block;
+  AsmParserState state;
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  if (failed(parseAsmSourceFile(sources, &block, config, &state)))
+    return nullptr;
+  StringRef file = sources.getMemoryBuffer(sources.getMainFileID())
+                       ->getBufferIdentifier();
+  for (const AsmParserState::OperationDefinition &definition :
+       state.getOpDefs()) {
+    Operation *op = definition.op;
+    if (op->getLoc()->findInstanceOf<FileLineColLoc>())
+      continue;
+    auto [line, column] = sources.getLineAndColumn(definition.loc.Start);
+    Location place = FileLineColLoc::get(&context, file, line, column);
+    if (auto name = dyn_cast<NameLoc>(op->getLoc()))
+      place = NameLoc::get(name.getName(), place);
+    op->setLoc(place);
+  }
+  Location start = FileLineColLoc::get(&context, file, 1, 1);
+  return mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(
+      &block, &context, start);
+}
+
 bool Compilation::parse() {
   std::string error;
-  std::optional<TargetDesc> found = lookupTarget(options.march, error);
-  if (!found)
-    return fail("-march: " + error);
-  target = *found;
-
+  if (std::optional<TargetDesc> found = lookupTarget(options.march, error))
+    target = *found;
+  else
+    return fail(error);
+  // A folder that cannot be written is told before anything is compiled.
+  if (options.emit.empty()) {
+    auto made = OutputFolder::create(options.output);
+    if (!made)
+      return fail(made.takeError());
+    folder.emplace(std::move(*made));
+  }
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
   if (!buffer)
     return fail("'" + options.input + "': " + buffer.getError().message());
@@ -89,8 +126,8 @@ bool Compilation::parse() {
     errors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
     return failure(); // the handler above prints it
   });
-  module = parseSourceFile<ModuleOp>(sources, &context);
-  if (!module)
+  module = parseModel(sources, context);
+  if (!module || failed(verify(*module)))
     return false;
   moduleOp = *module;
   auto given = moduleOp->getAttrOfType<StringAttr>("gpt.name");

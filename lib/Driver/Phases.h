@@ -7,6 +7,7 @@
 #pragma once
 #include "gptc/Checkpoint/Checkpoint.h"
 #include "gptc/Driver/Options.h"
+#include "gptc/Package/OutputFolder.h"
 #include "gptc/Package/PackageModel.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -72,6 +73,7 @@ private:
   mlir::ModuleOp moduleOp, generatedOp; // views of the two, for dumps
   std::optional<PackageModel> package;
   std::optional<checkpoint::Checkpoint> checkpointFile;
+  std::optional<OutputFolder> folder;
   bool writeWeightsFile = false;
   std::unique_ptr<llvm::Module> llvmModule;
   std::string object;

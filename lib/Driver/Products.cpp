@@ -121,9 +121,6 @@ bool Compilation::emitProducts() {
 bool Compilation::writePackage() {
   if (!options.emit.empty())
     return emitProducts();
-  auto folder = OutputFolder::create(options.output);
-  if (!folder)
-    return fail(folder.takeError());
   if (auto error = gptc::writePackage(
           *package, object, checkpointFile ? &*checkpointFile : nullptr,
           writeWeightsFile, *folder))

@@ -26,7 +26,7 @@ llvm::Error gptc::writeLibraries(const PackageModel &package, StringRef object,
     return full.str().str();
   };
   // lld reads files only.
-  std::string objectPath = in(objectName);
+  std::string objectPath = in(name + ".link.o");
   llvm::FileRemover remover(objectPath);
   if (auto error = llvm::writeToOutput(objectPath, [&](llvm::raw_ostream &os) {
         os << object;
