@@ -5,7 +5,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../tools/setup.sh"
 
 install_packages
-build_tools
+build
 fetch_smollm2
 fetch_gpt2_vocabulary
 export GPTC_SMOLLM2_GGUF="$smollm2" GPTC_GPT2_VOCAB_DIR="$gpt2_vocab"

