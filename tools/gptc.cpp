@@ -1,4 +1,4 @@
-//===- gptc.cpp - the compiler ---------------------------------------------===//
+//===- gptc.cpp - the compiler --------------------------------------------===//
 #include "gptc/Driver/Driver.h"
 
 int main(int argc, char **argv) { return gptc::driverMain(argc, argv); }

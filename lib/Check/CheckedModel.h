@@ -1,4 +1,4 @@
-//===- CheckedModel.h - a model beside its compiled package ----*- C++ -*-===//
+//===- CheckedModel.h - a model beside its compiled package -----*- C++ -*-===//
 //
 // The graph as it was written; the kernels and calls that the compiler makes
 // of it with the package's options; the checkpoint. The package's hash shows

@@ -1,4 +1,4 @@
-//===- Compare.h - how far a result may be from its meaning ----*- C++ -*-===//
+//===- Compare.h - how far a result may be from its meaning -----*- C++ -*-===//
 //
 // The bound of a result tensor is derived, not chosen: twice the largest error
 // of the plain computation in f32 (Precision::Single of the reference) on the

@@ -1,4 +1,4 @@
-//===- HostWeights.h - made-up weights of a host ---------------*- C++ -*-===//
+//===- HostWeights.h - made-up weights of a host ----------------*- C++ -*-===//
 //
 // A model whose weights lie in no file gets them from the program that opens
 // its package. For a check any weights do: fixed pseudo-random ones are made

@@ -1,4 +1,4 @@
-//===- KernelChecker.h - every kernel call against its meaning -*- C++ -*-===//
+//===- KernelChecker.h - every kernel call against its meaning --*- C++ -*-===//
 //
 // An observer of a session (gptc_api::observe). Each call is evaluated by the
 // reference on the tensors that the package itself gave it, so that an error

@@ -1,4 +1,4 @@
-//===- Pages.h - what a call appends to the KV cache -----------*- C++ -*-===//
+//===- Pages.h - what a call appends to the KV cache ------------*- C++ -*-===//
 //
 // Rows are [T, H * D]: T tokens of the step, H KV heads, D head size.
 //

@@ -48,19 +48,23 @@ static std::string oneOf(StringRef option, StringRef value,
     return "";
   std::string list = llvm::join(values, ", ");
   if (llvm::is_contained(later, value))
-    return (option + "=" + value + " is not supported by this version; "
-            "expected " + list).str();
+    return (option + "=" + value +
+            " is not supported by this version; "
+            "expected " +
+            list)
+        .str();
   llvm::SmallVector<std::string> names(values.begin(), values.end());
   return (option + ": expected " + list + ", got '" + value + "'" +
-          didYouMean(value, names)).str();
+          didYouMean(value, names))
+      .str();
 }
 
 static constexpr std::pair<StringRef, Emit> emitNames[] = {
-    {"gpt", Emit::Gpt},         {"step", Emit::Step},
-    {"fused", Emit::Fused},     {"kernels", Emit::Kernels},
-    {"mlir", Emit::Mlir},       {"llvm", Emit::Llvm},
-    {"asm", Emit::Asm},         {"obj", Emit::Obj},
-    {"lib", Emit::Lib},         {"header", Emit::Header},
+    {"gpt", Emit::Gpt},          {"step", Emit::Step},
+    {"fused", Emit::Fused},      {"kernels", Emit::Kernels},
+    {"mlir", Emit::Mlir},        {"llvm", Emit::Llvm},
+    {"asm", Emit::Asm},          {"obj", Emit::Obj},
+    {"lib", Emit::Lib},          {"header", Emit::Header},
     {"manifest", Emit::Manifest}};
 
 static std::string applyEmit(Options &options, StringRef list) {
@@ -116,8 +120,8 @@ static llvm::ArrayRef<Option> table() {
     };
   };
   static const std::vector<Option> options = {
-      {"-o", Form::Separate, "DIR", "the package's folder; replaced if it is one",
-       text(&Options::output)},
+      {"-o", Form::Separate, "DIR",
+       "the package's folder; replaced if it is one", text(&Options::output)},
       {"-O0", Form::Flag, "", "no fusion", level(0)},
       {"-O2", Form::Flag, "", "every fusion (default)", level(2)},
       {"-march", Form::Equals, "CPU",
@@ -133,7 +137,8 @@ static llvm::ArrayRef<Option> table() {
        [](Options &, StringRef value) {
          return oneOf("--target", value, {"cpu"}, {"cuda"});
        }},
-      {"--precision", Form::Equals, "P", "arithmetic of GEMM and attention: f32",
+      {"--precision", Form::Equals, "P",
+       "arithmetic of GEMM and attention: f32",
        [](Options &, StringRef value) {
          return oneOf("--precision", value, {"f32"},
                       {"tf32", "bf16", "f16", "int8"});

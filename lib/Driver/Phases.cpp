@@ -8,15 +8,15 @@
 #include "gptc/Schedule/Passes.h"
 #include "gptc/Stepping/Passes.h"
 #include "gptc/Target/CPU/CpuTarget.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include <chrono>
 
 using namespace mlir;
@@ -24,15 +24,17 @@ using namespace gptc;
 
 Compilation::Compilation(const Options &options)
     : options(options),
-      context([] {
-        DialectRegistry registry;
-        registry.insert<gpt::GptDialect, func::FuncDialect, arith::ArithDialect,
-                        math::MathDialect, tensor::TensorDialect,
-                        ml_program::MLProgramDialect, vector::VectorDialect,
-                        scf::SCFDialect, cf::ControlFlowDialect,
-                        LLVM::LLVMDialect>();
-        return registry;
-      }(), MLIRContext::Threading::DISABLED) {
+      context(
+          [] {
+            DialectRegistry registry;
+            registry.insert<gpt::GptDialect, func::FuncDialect,
+                            arith::ArithDialect, math::MathDialect,
+                            tensor::TensorDialect, ml_program::MLProgramDialect,
+                            vector::VectorDialect, scf::SCFDialect,
+                            cf::ControlFlowDialect, LLVM::LLVMDialect>();
+            return registry;
+          }(),
+          MLIRContext::Threading::DISABLED) {
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false); // the source line is shown
 }
@@ -66,7 +68,8 @@ static std::string nameFromFile(StringRef file) {
 
 static bool isIdentifier(StringRef name) {
   return !name.empty() && name.size() <= 64 && !llvm::isDigit(name[0]) &&
-         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 /// Parses without verifying. An imported model names its tensors as locations;
@@ -78,8 +81,8 @@ static OwningOpRef<ModuleOp> parseModel(const llvm::SourceMgr &sources,
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   if (failed(parseAsmSourceFile(sources, &block, config, &state)))
     return nullptr;
-  StringRef file = sources.getMemoryBuffer(sources.getMainFileID())
-                       ->getBufferIdentifier();
+  StringRef file =
+      sources.getMemoryBuffer(sources.getMainFileID())->getBufferIdentifier();
   for (const AsmParserState::OperationDefinition &definition :
        state.getOpDefs()) {
     Operation *op = definition.op;
@@ -234,10 +237,9 @@ bool Compilation::phase(StringRef phaseName, Phase body, ModuleOp *dumped) {
   if (options.verbose)
     llvm::errs() << "gptc: " << phaseName << '\n';
   bool ok = (this->*body)();
-  timings.emplace_back(
-      phaseName, std::chrono::duration<double>(
-                     std::chrono::steady_clock::now() - begin)
-                     .count());
+  timings.emplace_back(phaseName, std::chrono::duration<double>(
+                                      std::chrono::steady_clock::now() - begin)
+                                      .count());
   if (!ok) {
     internal = errors == 0;
     if (internal)
@@ -280,8 +282,7 @@ bool Compilation::run() {
   };
   bool ok = true;
   for (const Step &step : steps)
-    ok = ok && (last < step.first ||
-                phase(step.name, step.body, step.dumped));
+    ok = ok && (last < step.first || phase(step.name, step.body, step.dumped));
   reportTimings();
   return ok;
 }

@@ -1,7 +1,7 @@
 //===- Phases.h - the compiler's named phases -------------------*- C++ -*-===//
 //
-// parse, stepping, fusion, kernel, schedule, cpu, llvm, package: the rooms in the
-// order of the data flow. Each takes what the one before left.
+// parse, stepping, fusion, kernel, schedule, cpu, llvm, package: the rooms in
+// the order of the data flow. Each takes what the one before left.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -9,13 +9,13 @@
 #include "gptc/Driver/Options.h"
 #include "gptc/Package/OutputFolder.h"
 #include "gptc/Package/PackageModel.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Support/SourceMgr.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/SourceMgr.h"
 
 namespace gptc {
 

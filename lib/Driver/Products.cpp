@@ -39,8 +39,8 @@ bool Compilation::emitText(Emit emit, StringRef extension, StringRef text) {
     llvm::outs().flush();
     return true;
   }
-  if (auto error = writeFileAtomically(options.output,
-                                       name + extension.str(), text))
+  if (auto error =
+          writeFileAtomically(options.output, name + extension.str(), text))
     return fail(std::move(error));
   return true;
 }

@@ -1,4 +1,4 @@
-//===- GemmParts.h - a fused_gemm taken apart ------------------*- C++ -*-===//
+//===- GemmParts.h - a fused_gemm taken apart -------------------*- C++ -*-===//
 //
 // fused_gemm has many operand groups that must agree; a fusion changes these
 // parts and makes a new op of them.

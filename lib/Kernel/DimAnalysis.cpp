@@ -81,8 +81,8 @@ FailureOr<DimAnalysis> DimAnalysis::compute(func::FuncOp entry) {
                << "expected dimension " << axis << " of " << type
                << " to be written as " << *extent
                << ", which another operand of its user has";
-      auto [it, fresh] = numbers.try_emplace(classes.find(value, axis),
-                                             analysis.numDims);
+      auto [it, fresh] =
+          numbers.try_emplace(classes.find(value, axis), analysis.numDims);
       analysis.numDims += fresh;
       sizes.push_back(-1 - it->second);
     }
@@ -105,9 +105,7 @@ FailureOr<DimAnalysis> DimAnalysis::compute(func::FuncOp entry) {
   return analysis;
 }
 
-Sizes DimAnalysis::sizes(Value value) const {
-  return sizesOf.lookup(value);
-}
+Sizes DimAnalysis::sizes(Value value) const { return sizesOf.lookup(value); }
 
 ArrayAttr gptc::kernelDims(KernelOp kernel) {
   DimClasses classes;
@@ -125,8 +123,8 @@ ArrayAttr gptc::kernelDims(KernelOp kernel) {
           sizes.push_back(extent);
           continue;
         }
-        auto it =
-            numbers.try_emplace(classes.find(value, axis), numbers.size()).first;
+        auto it = numbers.try_emplace(classes.find(value, axis), numbers.size())
+                      .first;
         sizes.push_back(-1 - it->second);
       }
     perValue.push_back(DenseI64ArrayAttr::get(kernel.getContext(), sizes));

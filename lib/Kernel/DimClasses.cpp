@@ -144,12 +144,10 @@ void DimClasses::addRulesOf(Operation *op) {
         for (Value part : op.getParts())
           leading(op.getX(), part);
       })
-      .Case([&](SplitHeadsOp op) {
-        headsRule(*this, op.getX(), op.getResult());
-      })
-      .Case([&](MergeHeadsOp op) {
-        headsRule(*this, op.getResult(), op.getX());
-      })
+      .Case(
+          [&](SplitHeadsOp op) { headsRule(*this, op.getX(), op.getResult()); })
+      .Case(
+          [&](MergeHeadsOp op) { headsRule(*this, op.getResult(), op.getX()); })
       .Case([&](LayerNormOp op) { uniteAll({op.getX(), op.getResult()}); })
       .Case([&](RmsNormOp op) { uniteAll({op.getX(), op.getResult()}); })
       .Case([&](RopeOp op) {

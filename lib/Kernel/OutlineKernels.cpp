@@ -7,8 +7,8 @@
 // of the KV cache are arguments: compile time does not grow with layers.
 //
 // Refuses, at the op: control flow, calls, other dialects, scalars, constants
-// that are no splats, and matrices or biases that are no globals (a kernel reads
-// them packed, which a function's argument is not).
+// that are no splats, and matrices or biases that are no globals (a kernel
+// reads them packed, which a function's argument is not).
 //
 //===----------------------------------------------------------------------===//
 #include "KernelNames.h"
@@ -123,15 +123,14 @@ KernelOp Outliner::kernelFor(Operation &op) {
   OperationState state(op.getLoc(), KernelOp::getOperationName());
   state.addAttribute(SymbolTable::getSymbolAttrName(),
                      builder.getStringAttr(name));
-  state.addAttribute(KernelOp::getFunctionTypeAttrName(state.name),
-                     TypeAttr::get(builder.getFunctionType(
-                         inputs, op.getResultTypes())));
+  state.addAttribute(
+      KernelOp::getFunctionTypeAttrName(state.name),
+      TypeAttr::get(builder.getFunctionType(inputs, op.getResultTypes())));
   state.addRegion();
   auto kernel = cast<KernelOp>(builder.create(state));
   kernel.setAllArgAttrs(attributes);
 
-  Block *body =
-      builder.createBlock(&kernel.getBody(), {}, inputs, locations);
+  Block *body = builder.createBlock(&kernel.getBody(), {}, inputs, locations);
   SmallVector<Value> operands;
   unsigned argument = 0;
   for (Operation *constant : constants)
@@ -163,9 +162,9 @@ KernelOp Outliner::kernelFor(Operation &op) {
 
 LogicalResult Outliner::run(func::FuncOp entry) {
   if (!entry.getBody().hasOneBlock())
-    return entry.emitOpError("expected one block: an entry has no control flow");
-  for (Operation &op :
-       llvm::make_early_inc_range(entry.getBody().front())) {
+    return entry.emitOpError(
+        "expected one block: an entry has no control flow");
+  for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
     if (staysInEntry(op))
       continue;
     if (failed(checkOp(op)))
@@ -188,11 +187,10 @@ LogicalResult Outliner::run(func::FuncOp entry) {
     op.erase();
     ++numCalls;
   }
-  for (Operation &op : llvm::make_early_inc_range(
-           llvm::reverse(entry.getBody().front())))
-    if (op.use_empty() &&
-        isa<ml_program::GlobalLoadConstOp, arith::ConstantOp,
-            tensor::ExtractSliceOp>(op))
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
+    if (op.use_empty() && isa<ml_program::GlobalLoadConstOp, arith::ConstantOp,
+                              tensor::ExtractSliceOp>(op))
       op.erase();
   return success();
 }

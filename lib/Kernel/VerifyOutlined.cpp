@@ -24,8 +24,7 @@ constexpr llvm::StringLiteral culprit = "gpt-outline-kernels should have "
 LogicalResult verifyEntry(func::FuncOp entry) {
   for (Operation &op : entry.getBody().front()) {
     bool view = isa<tensor::ExtractSliceOp>(op) && loadOf(op.getResult(0));
-    if (view ||
-        isa<ml_program::GlobalLoadConstOp, CallOp, func::ReturnOp>(op))
+    if (view || isa<ml_program::GlobalLoadConstOp, CallOp, func::ReturnOp>(op))
       continue;
     InFlightDiagnostic diagnostic =
         op.emitOpError("stands in an entry after outlining; expected loads, "

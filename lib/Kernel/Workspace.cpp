@@ -1,8 +1,8 @@
 //===- Workspace.cpp - where an entry's values lie ------------------------===//
 //
 // Greedy by size (Pisarchyk and Lee, arXiv:2001.03288): buffers, largest first,
-// take the first slot of the same dynamic dimensions in which no buffer lives at
-// the same time. So no slot ever grows. Slots of other dimensions are left
+// take the first slot of the same dynamic dimensions in which no buffer lives
+// at the same time. So no slot ever grows. Slots of other dimensions are left
 // alone, because which of the two is larger is not known here.
 //
 //===----------------------------------------------------------------------===//

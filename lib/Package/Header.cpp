@@ -26,8 +26,8 @@ static std::string describe(Type type, ArrayRef<int64_t> sizes,
   if (!storage.empty())
     text = storage.str() + " weight ";
   for (int64_t size : sizes)
-    text += size < 0 ? fmt::format("[d{}]", -1 - size)
-                     : fmt::format("[{}]", size);
+    text +=
+        size < 0 ? fmt::format("[d{}]", -1 - size) : fmt::format("[{}]", size);
   return text;
 }
 
@@ -54,20 +54,19 @@ static std::string kernelPrototype(const PackageModel &package,
                      "int64_t *dims, void *scratch, int64_t thread, int64_t "
                      "threads);\n",
                      args,
-                     kernel.scratchBytes
-                         ? fmt::format("; scratch: {} bytes",
-                                       kernel.scratchBytes)
-                         : std::string(),
+                     kernel.scratchBytes ? fmt::format("; scratch: {} bytes",
+                                                       kernel.scratchBytes)
+                                         : std::string(),
                      package.options.name, kernel.name);
 }
 
 std::string gptc::headerText(const PackageModel &package) {
   const std::string &name = package.options.name;
   std::string guard = StringRef(name).upper() + "_GPTC_PACKAGE_H";
-  std::string text = fmt::format(
-      "/* {0}.h - the package '{0}', made by gptc for {1}. */\n"
-      "#ifndef {2}\n#define {2}\n\n",
-      name, package.target.name, guard);
+  std::string text =
+      fmt::format("/* {0}.h - the package '{0}', made by gptc for {1}. */\n"
+                  "#ifndef {2}\n#define {2}\n\n",
+                  name, package.target.name, guard);
   text += abiText;
   text += fmt::format(R"(
 #ifdef __cplusplus
@@ -77,24 +76,31 @@ extern "C" {{
 /* The functions of gptc_api above, which says what each does. */
 const gptc_info *{0}_info(void);
 gptc_status {0}_open(const gptc_open_params *params, gptc_model **model);
-gptc_status {0}_session(gptc_model *model, const gptc_limits *limits, gptc_session **session);
-gptc_status {0}_step(gptc_session *session, const gptc_batch *batch, float *logits);
-gptc_status {0}_run(gptc_session *session, const char *entry, const gptc_tensor *inputs, size_t input_count,
+gptc_status {0}_session(gptc_model *model, const gptc_limits *limits,
+                        gptc_session **session);
+gptc_status {0}_step(gptc_session *session, const gptc_batch *batch,
+                     float *logits);
+gptc_status {0}_run(gptc_session *session, const char *entry,
+                    const gptc_tensor *inputs, size_t input_count,
                     gptc_tensor *outputs, size_t output_count);
-gptc_status {0}_fork(gptc_session *session, int32_t from, int32_t to, int64_t length);
-gptc_status {0}_observe(gptc_session *session, gptc_observer observer, void *user);
+gptc_status {0}_fork(gptc_session *session, int32_t from, int32_t to,
+                     int64_t length);
+gptc_status {0}_observe(gptc_session *session, gptc_observer observer,
+                        void *user);
 void {0}_close(void *model_or_session);
 const char *{0}_last_error(void);
 const gptc_api *{0}_api(void);
 
 )",
                       name);
-  text += R"(/* Kernels. Each runs part `thread` of `threads` of its work, in any order; together they are the whole. args point to the
- * operands, then to the results (->); dims[i] is the size di; scratch is 64-byte aligned memory of this thread's own. Weights
- * are packed as in the weights file; vectors may be read one vector past their end. */
+  text +=
+      R"(/* Kernels. Each runs part `thread` of `threads` of its work, in any order;
+ * together they are the whole. args point to the operands, then to the results
+ * (->); dims[i] is the size di; scratch is 64-byte aligned memory of this
+ * thread's own. Weights are packed as in the weights file; vectors may be read
+ * one vector past their end. */
 )";
   for (const PackageKernel &kernel : package.kernels)
     text += kernelPrototype(package, kernel);
-  return text + "\n#ifdef __cplusplus\n}\n#endif\n#endif /* " + guard +
-         " */\n";
+  return text + "\n#ifdef __cplusplus\n}\n#endif\n#endif /* " + guard + " */\n";
 }

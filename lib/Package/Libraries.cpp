@@ -29,13 +29,23 @@ llvm::Error gptc::writeArchive(StringRef path, StringRef objectName,
 
 llvm::Error gptc::linkSharedLibrary(StringRef objectPath, StringRef path,
                                     StringRef soname) {
-  std::string object = objectPath.str(), out = path.str(),
-              name = soname.str();
-  std::vector<const char *> args = {
-      "ld.lld",    "-shared",      "--hash-style=gnu", "--build-id=none",
-      "-z",        "now",          "-z",               "relro",
-      "-z",        "noexecstack",  "--threads=1",      "-soname",
-      name.c_str(), "-o",          out.c_str(),        object.c_str()};
+  std::string object = objectPath.str(), out = path.str(), name = soname.str();
+  std::vector<const char *> args = {"ld.lld",
+                                    "-shared",
+                                    "--hash-style=gnu",
+                                    "--build-id=none",
+                                    "-z",
+                                    "now",
+                                    "-z",
+                                    "relro",
+                                    "-z",
+                                    "noexecstack",
+                                    "--threads=1",
+                                    "-soname",
+                                    name.c_str(),
+                                    "-o",
+                                    out.c_str(),
+                                    object.c_str()};
   for (const char *libc :
        {"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6",
         "/usr/lib64/libc.so.6", "/usr/lib/libc.so.6"})
@@ -45,10 +55,10 @@ llvm::Error gptc::linkSharedLibrary(StringRef objectPath, StringRef path,
     }
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  lld::Result result = lld::lldMain(args, stream, stream,
-                                    {{lld::Gnu, &lld::elf::link}});
+  lld::Result result =
+      lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode)
-    return llvm::createStringError("linking " + name + " failed: " +
-                                   StringRef(messages).trim().str());
+    return llvm::createStringError(
+        "linking " + name + " failed: " + StringRef(messages).trim().str());
   return llvm::Error::success();
 }

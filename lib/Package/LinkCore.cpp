@@ -15,9 +15,9 @@ using namespace gptc;
 using llvm::StringRef;
 
 llvm::ArrayRef<StringRef> gptc::apiNames() {
-  static constexpr StringRef names[] = {"info", "open",    "session", "step",
-                                        "run",  "fork",    "observe", "close",
-                                        "last_error", "api"};
+  static constexpr StringRef names[] = {
+      "info", "open",    "session", "step",       "run",
+      "fork", "observe", "close",   "last_error", "api"};
   return names;
 }
 
@@ -39,8 +39,7 @@ llvm::Error gptc::linkCore(const PackageModel &package, llvm::Module &module) {
   auto rename = [&](StringRef from, const std::string &to) -> llvm::Error {
     llvm::Function *function = module.getFunction(from);
     if (!function || function->isDeclaration())
-      return llvm::createStringError("no code was generated for " +
-                                     from.str());
+      return llvm::createStringError("no code was generated for " + from.str());
     function->setName(to);
     function->setLinkage(llvm::GlobalValue::ExternalLinkage);
     function->setVisibility(llvm::GlobalValue::DefaultVisibility);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
-#include "gptc/Package/WritePackage.h"
 #include "gptc/Kernel/KernelKind.h"
+#include "gptc/Package/WritePackage.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -226,8 +226,7 @@ void Manifest::weight(const PackedWeight &weight) {
         ml_program::GlobalOp(weight.view.global).getType());
     shape("shape", type.getShape());
     out.attribute("packed_dtype", dtypeNames[d.packed_dtype]);
-    out.attribute("layout",
-                  d.layout == GPTC_LAYOUT_PANEL ? "panel" : "vector");
+    out.attribute("layout", d.layout == GPTC_LAYOUT_PANEL ? "panel" : "vector");
     if (d.layout == GPTC_LAYOUT_PANEL)
       out.attribute("panel", d.panel);
     out.attribute("first", d.n0);
@@ -250,9 +249,9 @@ void Manifest::write() {
     out.attribute("kv_page", package.kv.page);
     out.attribute("kv_page_bytes", package.pageBytes());
     out.attribute("weights_file",
-                  weightsWritten ? json::Value(package.options.name +
-                                               ".weights")
-                                 : json::Value(nullptr));
+                  weightsWritten
+                      ? json::Value(package.options.name + ".weights")
+                      : json::Value(nullptr));
     out.attribute("weights_bytes", int64_t(package.weightsFileBytes));
     out.attributeArray("entries", [&] {
       for (const EntryPlan &plan : package.entries)

@@ -46,10 +46,12 @@ llvm::Expected<OutputFolder> OutputFolder::create(StringRef wanted) {
   fs::file_status status;
   if (!fs::status(full, status)) {
     if (!fs::is_directory(status))
-      return say("'" + wanted + "': expected a folder, got a file; remove it "
+      return say("'" + wanted +
+                 "': expected a folder, got a file; remove it "
                  "or choose another name for -o");
     if (!replaceable(full))
-      return say("'" + wanted + "': expected a new or empty folder, or an "
+      return say("'" + wanted +
+                 "': expected a new or empty folder, or an "
                  "earlier package, got a folder with other files; choose "
                  "another name for -o");
   }

@@ -32,8 +32,8 @@ llvm::Error writeArchive(llvm::StringRef path, llvm::StringRef objectName,
                          llvm::StringRef object);
 
 /// A shared library from an object file on disk.
-llvm::Error linkSharedLibrary(llvm::StringRef objectPath,
-                              llvm::StringRef path, llvm::StringRef soname);
+llvm::Error linkSharedLibrary(llvm::StringRef objectPath, llvm::StringRef path,
+                              llvm::StringRef soname);
 
 /// Packs the weights one by one; memory is that of the largest one. Without
 /// weights, `checkpoint` may be null.

@@ -87,8 +87,7 @@ FailureOr<int32_t> PackagePlanner::weightIndex(const WeightView &view) {
   Storage storage = storageOf(global);
   PackedWeight weight;
   weight.view = view;
-  weight.name =
-      stored ? stored.getTensor().str() : global.getSymName().str();
+  weight.name = stored ? stored.getTensor().str() : global.getSymName().str();
   gptc_weight_desc &desc = weight.desc = {};
   desc.source_dtype = dtypeOf(storage);
   desc.packed_dtype = dtypeOf(view.packed);
@@ -232,9 +231,9 @@ void PackagePlanner::layOutWeights() {
 void PackagePlanner::hash() {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  stream << "gptc package 1\n" << package.target.name << ' '
-         << package.target.features << ' ' << package.options.optimization
-         << '\n';
+  stream << "gptc package 1\n"
+         << package.target.name << ' ' << package.target.features << ' '
+         << package.options.optimization << '\n';
   for (Operation &op : package.module.getOps())
     if (!isa<ml_program::GlobalOp>(op))
       op.print(stream, OpPrintingFlags().useLocalScope());
@@ -258,9 +257,8 @@ LogicalResult PackagePlanner::run() {
     return package.module.emitError(
         "expected at least one function with a body to compile");
   for (auto kernel : package.module.getOps<KernelOp>())
-    package.kernels.push_back(
-        {kernel, kernel.getSymName().str(),
-         kernelScratchBytes(kernel, package.target)});
+    package.kernels.push_back({kernel, kernel.getSymName().str(),
+                               kernelScratchBytes(kernel, package.target)});
   package.bos = integer("gpt.bos", -1);
   package.eos = integer("gpt.eos", -1);
   layOutWeights();

@@ -129,11 +129,11 @@ Constant *ProgramEmitter::call(const PlannedCall &call) {
   std::array<int8_t, 8> dims;
   dims.fill(-1);
   llvm::copy(call.dims, dims.begin());
-  return make.structure(
-      {make.function(kernel->name), make.string(kernel->name),
-       make.array(args), make.i32(args.size()), make.i32(call.dims.size()),
-       make.bytes(dims), make.i64(kernel->scratchBytes), make.i8(-1),
-       make.bytes(std::array<uint8_t, 7>{})});
+  return make.structure({make.function(kernel->name), make.string(kernel->name),
+                         make.array(args), make.i32(args.size()),
+                         make.i32(call.dims.size()), make.bytes(dims),
+                         make.i64(kernel->scratchBytes), make.i8(-1),
+                         make.bytes(std::array<uint8_t, 7>{})});
 }
 
 /// gptc_entry_desc.
@@ -141,41 +141,40 @@ Constant *ProgramEmitter::entry(const EntryPlan &plan) {
   mlir::func::FuncOp function = plan.entry;
   llvm::SmallVector<Constant *> inputs, outputs, buffers, calls;
   for (mlir::Value input : plan.inputs) {
-    unsigned number =
-        llvm::cast<mlir::BlockArgument>(input).getArgNumber();
+    unsigned number = llvm::cast<mlir::BlockArgument>(input).getArgNumber();
     inputs.push_back(value(plan, input, inputName(function, number)));
   }
   for (auto [output, number] : llvm::zip(plan.outputs, plan.outputNumbers))
     outputs.push_back(value(plan, output, outputName(function, number)));
   for (const Buffer &buffer : plan.buffers)
-    buffers.push_back(make.structure(
-        {make.i64(buffer.size.bytes), make.bytes(ArrayRef(buffer.size.dims)),
-         make.i32(buffer.size.slot)}));
+    buffers.push_back(make.structure({make.i64(buffer.size.bytes),
+                                      make.bytes(ArrayRef(buffer.size.dims)),
+                                      make.i32(buffer.size.slot)}));
   for (const PlannedCall &planned : plan.calls)
     calls.push_back(call(planned));
 
-  int kind = !isStepEntry(function)     ? GPTC_ENTRY_PLAIN
-             : plan.dims.keys >= 0 ? GPTC_ENTRY_STEP_SINGLE
-                                   : GPTC_ENTRY_STEP;
-  return make.structure(
-      {make.string(function.getSymName()), make.i32(kind),
-       make.i32(plan.dims.count()), make.i32(plan.dims.tokens),
-       make.i32(plan.dims.rows), make.i32(plan.dims.keys),
-       make.i32(inputs.size()), make.i32(outputs.size()),
-       make.i32(buffers.size()), make.i32(plan.slots), make.i32(calls.size()),
-       make.array(inputs), make.array(outputs),
-       make.array(buffers), make.array(calls)});
+  int kind = !isStepEntry(function) ? GPTC_ENTRY_PLAIN
+             : plan.dims.keys >= 0  ? GPTC_ENTRY_STEP_SINGLE
+                                    : GPTC_ENTRY_STEP;
+  return make.structure({make.string(function.getSymName()), make.i32(kind),
+                         make.i32(plan.dims.count()),
+                         make.i32(plan.dims.tokens), make.i32(plan.dims.rows),
+                         make.i32(plan.dims.keys), make.i32(inputs.size()),
+                         make.i32(outputs.size()), make.i32(buffers.size()),
+                         make.i32(plan.slots), make.i32(calls.size()),
+                         make.array(inputs), make.array(outputs),
+                         make.array(buffers), make.array(calls)});
 }
 
 /// gptc_weight_desc.
 Constant *ProgramEmitter::weight(const PackedWeight &weight) {
   const gptc_weight_desc &d = weight.desc;
-  return make.structure(
-      {make.string(weight.name), make.i32(d.source_dtype),
-       make.i32(d.packed_dtype), make.i32(d.layout), make.i32(d.in_out),
-       make.i64(d.source_rows), make.i64(d.source_cols), make.i64(d.n0),
-       make.i64(d.n), make.i64(d.k), make.i64(d.panel), make.i64(d.offset),
-       make.i64(d.bytes)});
+  return make.structure({make.string(weight.name), make.i32(d.source_dtype),
+                         make.i32(d.packed_dtype), make.i32(d.layout),
+                         make.i32(d.in_out), make.i64(d.source_rows),
+                         make.i64(d.source_cols), make.i64(d.n0), make.i64(d.n),
+                         make.i64(d.k), make.i64(d.panel), make.i64(d.offset),
+                         make.i64(d.bytes)});
 }
 
 /// gptc_info.
@@ -197,15 +196,15 @@ void ProgramEmitter::run() {
   for (const PackedWeight &packed : package.weights)
     weights.push_back(weight(packed));
   const gptc_kv_desc &kv = package.kv;
-  Constant *program = make.structure(
-      {make.i64(sizeof(gptc_program)), make.hold(info()),
-       make.i64(package.hash), make.i32(entries.size()),
-       make.i32(weights.size()), make.array(entries), make.array(weights),
-       make.i64(package.weightsFileBytes),
-       make.structure({make.i64(kv.layers), make.i64(kv.heads),
-                       make.i64(kv.head_dim), make.i64(kv.page),
-                       make.i64(kv.block_bytes)}),
-       make.string(package.target.requiredFeatures)});
+  Constant *program =
+      make.structure({make.i64(sizeof(gptc_program)), make.hold(info()),
+                      make.i64(package.hash), make.i32(entries.size()),
+                      make.i32(weights.size()), make.array(entries),
+                      make.array(weights), make.i64(package.weightsFileBytes),
+                      make.structure({make.i64(kv.layers), make.i64(kv.heads),
+                                      make.i64(kv.head_dim), make.i64(kv.page),
+                                      make.i64(kv.block_bytes)}),
+                      make.string(package.target.requiredFeatures)});
   llvm::GlobalVariable *global = make.hold(program);
   global->setName("gptc_the_program");
   global->setLinkage(llvm::GlobalValue::ExternalLinkage);

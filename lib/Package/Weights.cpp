@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
-#include "gptc/Package/WritePackage.h"
 #include "gptc/Format/WeightLayout.h"
+#include "gptc/Package/WritePackage.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -32,8 +32,7 @@ static LogicalResult checkWeight(const PackedWeight &weight,
     InFlightDiagnostic diagnostic = global.emitOpError("expected a tensor ")
                                     << checkpoint::quote(weight.name) << " in "
                                     << checkpoint.path() << ", which has "
-                                    << checkpoint.tensors().size()
-                                    << " others";
+                                    << checkpoint.tensors().size() << " others";
     if (nearest)
       diagnostic << "; did you mean " << checkpoint::quote(nearest->name)
                  << "?";

@@ -1,4 +1,4 @@
-//===- Rules.h - one evaluation rule per op --------------------*- C++ -*-===//
+//===- Rules.h - one evaluation rule per op ---------------------*- C++ -*-===//
 //
 // Internal to the room. A rule gets operands whose rank, element kind and
 // static extents have been checked against their types; dynamic extents have

@@ -31,7 +31,8 @@ static TargetDesc level(int n) {
   t.lanes = 16;
   t.registers = 32;
   t.permute16 = true;
-  // 512-bit vectors are what the kernels are written in; the tuning default of some CPUs would split them.
+  // 512-bit vectors are what the kernels are written in; the tuning default of
+  // some CPUs would split them.
   t.features = "-prefer-256-bit";
   t.requiredFeatures = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl";
   return t;
@@ -47,16 +48,21 @@ static int hostLevel() {
   };
   if (!all({"avx2", "fma", "f16c", "bmi2"}))
     return 2;
-  return all({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? 4 : 3;
+  return all({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? 4
+                                                                          : 3;
 }
 
-std::vector<std::string> gptc::targetNames() { return {"native", "x86-64-v2", "x86-64-v3", "x86-64-v4"}; }
+std::vector<std::string> gptc::targetNames() {
+  return {"native", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+}
 
-std::optional<TargetDesc> gptc::lookupTarget(StringRef march, std::string &error) {
+std::optional<TargetDesc> gptc::lookupTarget(StringRef march,
+                                             std::string &error) {
   int n = 0;
   if (march == "native")
     n = hostLevel();
-  else if (march.size() == 9 && march.starts_with("x86-64-v") && march[8] >= '2' && march[8] <= '4')
+  else if (march.size() == 9 && march.starts_with("x86-64-v") &&
+           march[8] >= '2' && march[8] <= '4')
     n = march[8] - '0';
   if (!n) {
     std::string nearest;
@@ -66,8 +72,11 @@ std::optional<TargetDesc> gptc::lookupTarget(StringRef march, std::string &error
         best = d;
         nearest = name;
       }
-    error = fmt::format("unknown -march '{}': expected native, x86-64-v2, x86-64-v3 or x86-64-v4{}", march.str(),
-                        nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+    error = fmt::format(
+        "unknown -march '{}': expected native, x86-64-v2, x86-64-v3 or "
+        "x86-64-v4{}",
+        march.str(),
+        nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
     return std::nullopt;
   }
   TargetDesc t = level(n);

@@ -1,4 +1,4 @@
-//===- RowWise.h - which ops work on each token alone ----------*- C++ -*-===//
+//===- RowWise.h - which ops work on each token alone -----------*- C++ -*-===//
 #pragma once
 #include "gptc/Stepping/Attention.h"
 

@@ -1,4 +1,4 @@
-//===- Check.h - gptc-check ------------------------------------*- C++ -*-===//
+//===- Check.h - gptc-check -------------------------------------*- C++ -*-===//
 //
 // Compares a compiled package with the reference evaluator, end to end and
 // kernel by kernel. Exit status: 0 within the bounds, 1 the input is wrong

@@ -3,7 +3,8 @@
 // Reads config.json, a safetensors header or a shard index into a small tree.
 // Refuses duplicate keys, nesting deeper than 64, more than 2^19 values and
 // strings or numbers of more than 8 MB (so that a hostile file cannot ask for
-// gigabytes), invalid UTF-8, numbers out of range, and anything after the value.
+// gigabytes), invalid UTF-8, numbers out of range, and anything after the
+// value.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,7 +14,17 @@ namespace gptc {
 
 /// What --emit can name, in the order of the data flow.
 enum class Emit {
-  Gpt, Step, Fused, Kernels, Mlir, Llvm, Asm, Obj, Lib, Header, Manifest
+  Gpt,
+  Step,
+  Fused,
+  Kernels,
+  Mlir,
+  Llvm,
+  Asm,
+  Obj,
+  Lib,
+  Header,
+  Manifest
 };
 
 struct Options {
@@ -45,7 +55,6 @@ std::string helpText();
 
 /// "; did you mean 'x'?" for the nearest of `names` within three letters of
 /// `name`, else nothing.
-std::string didYouMean(llvm::StringRef name,
-                       llvm::ArrayRef<std::string> names);
+std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> names);
 
 } // namespace gptc

@@ -1,7 +1,8 @@
-/* Program.h - what the compiler tells the embedded runtime: kernels, calls, buffers, weights.
+/* Program.h - what the compiler tells the embedded runtime.
  *
- * The compiler emits these structs as constants of the model's object (Package/ProgramData.cpp); Runtime/Core only reads
- * them. C layout, little-endian, 64-bit. Nothing here allocates.
+ * The compiler emits these structs as constants of the model's object
+ * (Package/ProgramData.cpp); Runtime/Core only reads them. C layout,
+ * little-endian, 64-bit. Nothing here allocates.
  */
 #ifndef GPTC_FORMAT_PROGRAM_H
 #define GPTC_FORMAT_PROGRAM_H
@@ -11,19 +12,24 @@
 extern "C" {
 #endif
 
-/* Every generated kernel has this signature. args: pointers as in gptc_call; dims: the call's dynamic sizes; scratch:
- * scratch_bytes of this thread's own memory, 64-byte aligned; the work is cut over thread in [0, threads). Any cut gives the
- * same bits. */
-typedef void (*gptc_kernel_fn)(void *const *args, const int64_t *dims, void *scratch, int64_t thread, int64_t threads);
+/* Every generated kernel has this signature. args: pointers as in gptc_call;
+ * dims: the call's dynamic sizes; scratch: scratch_bytes of this thread's own
+ * memory, 64-byte aligned; the work is cut over thread in [0, threads). Any cut
+ * gives the same bits. */
+typedef void (*gptc_kernel_fn)(void *const *args, const int64_t *dims,
+                               void *scratch, int64_t thread, int64_t threads);
 
 /* Consecutive tokens of one sequence in a ragged batch. */
 typedef struct gptc_run_desc {
   int32_t first, count, sequence, position;
 } gptc_run_desc;
 
-/* What a kernel sees of the KV cache, for one layer l: pool points at layer l of page 0 (the runtime adds l * heads * block_bytes,
- * so that one kernel serves every layer). Block of page p, head h: pool + ((int64)p * layers * heads + h) * block_bytes; it holds keys [D][page] (transposed:
- * scores are vectorised along keys), then values [page][Dv], Dv = gptc_kv_value_pitch(D). */
+/* What a kernel sees of the KV cache, for one layer l: pool points at layer l
+ * of page 0 (the runtime adds l * heads * block_bytes, so that one kernel
+ * serves every layer). Block of page p, head h: pool + ((int64)p * layers *
+ * heads + h) * block_bytes; it holds keys [D][page] (transposed: scores are
+ * vectorised along keys), then values [page][Dv], Dv = gptc_kv_value_pitch(D).
+ */
 typedef struct gptc_kv_view {
   char *pool;
   const int32_t *pages; /* [sequences][max_pages] page numbers */
@@ -32,17 +38,26 @@ typedef struct gptc_kv_view {
   int64_t run_count;
 } gptc_kv_view;
 
-/* A size: bytes times the product of up to three dynamic dimensions (index into the entry's dims, -1: none). */
+/* A size: bytes times the product of up to three dynamic dimensions (index into
+ * the entry's dims, -1: none). */
 typedef struct gptc_size {
   int64_t bytes;
   int8_t dims[4];
   int32_t slot; /* buffers: the workspace slot that it lies in */
 } gptc_size;
 
-enum { GPTC_ARG_INPUT = 0, GPTC_ARG_OUTPUT = 1, GPTC_ARG_BUFFER = 2, GPTC_ARG_WEIGHT = 3, GPTC_ARG_CACHE = 4 };
+enum {
+  GPTC_ARG_INPUT = 0,
+  GPTC_ARG_OUTPUT = 1,
+  GPTC_ARG_BUFFER = 2,
+  GPTC_ARG_WEIGHT = 3,
+  GPTC_ARG_CACHE = 4
+};
 typedef struct gptc_arg {
   int32_t kind;
-  int32_t index; /* of the entry's input, output or buffer; of the program's weight; for the cache: the layer of its view */
+  /* of the entry's input, output or buffer; of the program's weight; for the
+   * cache: the layer of its view */
+  int32_t index;
 } gptc_arg;
 
 typedef struct gptc_call_desc {
@@ -51,14 +66,17 @@ typedef struct gptc_call_desc {
   const gptc_arg *args;
   int32_t arg_count;
   int32_t dim_count;
-  int8_t dims[8]; /* kernel dimension i is the entry's dynamic dimension dims[i] */
+  /* kernel dimension i is the entry's dynamic dimension dims[i] */
+  int8_t dims[8];
   int64_t scratch_bytes; /* per thread */
-  int8_t scratch_dim;    /* if >= 0: scratch_bytes is multiplied by this entry dimension's size */
+  /* if >= 0: scratch_bytes is multiplied by this entry dimension's size */
+  int8_t scratch_dim;
   int8_t pad[7];
 } gptc_call_desc;
 
-/* A named tensor of an entry. shape[i] < 0: dynamic dimension -1 - shape[i]. i32 inputs of rank < 8: shape[7], if not 0, bounds
- * their values, which run checks to lie in [0, shape[7]) (rows of the table that they index, say). */
+/* A named tensor of an entry. shape[i] < 0: dynamic dimension -1 - shape[i].
+ * i32 inputs of rank < 8: shape[7], if not 0, bounds their values, which run
+ * checks to lie in [0, shape[7]) (rows of the table that they index, say). */
 typedef struct gptc_value_desc {
   const char *name;
   int32_t dtype; /* gptc_dtype: f32 or i32 */
@@ -66,15 +84,17 @@ typedef struct gptc_value_desc {
   int64_t shape[8];
 } gptc_value_desc;
 
-/* How an entry runs. GPTC_ENTRY_PLAIN: named tensors (run). GPTC_ENTRY_STEP: inputs tokens, positions, sequences, rows; dims T
- * (tokens), R (rows); output logits. GPTC_ENTRY_STEP_SINGLE: the same, one sequence at a time, with a third dim S = keys
- * (position of the last token + 1). */
+/* How an entry runs. GPTC_ENTRY_PLAIN: named tensors (run). GPTC_ENTRY_STEP:
+ * inputs tokens, positions, sequences, rows; dims T (tokens), R (rows); output
+ * logits. GPTC_ENTRY_STEP_SINGLE: the same, one sequence at a time, with a
+ * third dim S = keys (position of the last token + 1). */
 enum { GPTC_ENTRY_PLAIN = 0, GPTC_ENTRY_STEP = 1, GPTC_ENTRY_STEP_SINGLE = 2 };
 typedef struct gptc_entry_desc {
   const char *name;
   int32_t kind;
   int32_t dim_count;
-  int32_t dim_tokens, dim_rows, dim_keys; /* indices of T, R, S for step entries, else -1 */
+  /* indices of T, R, S for step entries, else -1 */
+  int32_t dim_tokens, dim_rows, dim_keys;
   int32_t input_count, output_count, buffer_count, slot_count, call_count;
   const gptc_value_desc *inputs;
   const gptc_value_desc *outputs;
@@ -85,25 +105,33 @@ typedef struct gptc_entry_desc {
 /* How a weight is packed; see WeightLayout.h. */
 enum { GPTC_LAYOUT_VECTOR = 0, GPTC_LAYOUT_PANEL = 1 };
 typedef struct gptc_weight_desc {
-  const char *name;     /* of the source tensor */
-  int32_t source_dtype; /* gptc_dtype as stored in the checkpoint and as the host must give it */
+  const char *name; /* of the source tensor */
+  /* gptc_dtype as stored in the checkpoint and as the host must give it */
+  int32_t source_dtype;
   int32_t packed_dtype; /* element format in the packed form */
   int32_t layout;
-  int32_t in_out;       /* source is [K, N] rather than [N, K] */
-  int64_t source_rows, source_cols; /* of the whole source tensor; a vector has one row */
-  int64_t n0, n;        /* output features [n0, n0 + n) of the source are packed (a section of a packed projection) */
-  int64_t k;            /* input features; 1 for vectors */
-  int64_t panel;        /* NR: output features in a panel */
-  uint64_t offset;      /* bytes from the start of the weights file, a multiple of 64 */
+  int32_t in_out; /* source is [K, N] rather than [N, K] */
+  /* of the whole source tensor; a vector has one row */
+  int64_t source_rows, source_cols;
+  /* output features [n0, n0 + n) of the source are packed (a section of a
+   * packed projection) */
+  int64_t n0, n;
+  int64_t k;     /* input features; 1 for vectors */
+  int64_t panel; /* NR: output features in a panel */
+  /* bytes from the start of the weights file, a multiple of 64 */
+  uint64_t offset;
   uint64_t bytes;
 } gptc_weight_desc;
 
 typedef struct gptc_kv_desc {
-  int64_t layers, heads, head_dim, page, block_bytes; /* block_bytes: keys and values of one page, layer and head */
+  /* block_bytes: keys and values of one page, layer and head */
+  int64_t layers, heads, head_dim, page, block_bytes;
 } gptc_kv_desc;
 
 /* Row pitch of cached values, and bytes of a block, both f32. */
-static inline int64_t gptc_kv_value_pitch(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
+static inline int64_t gptc_kv_value_pitch(int64_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
 static inline int64_t gptc_kv_block_bytes(int64_t head_dim, int64_t page) {
   return (head_dim + gptc_kv_value_pitch(head_dim)) * page * 4;
 }
@@ -117,7 +145,8 @@ typedef struct gptc_program {
   const gptc_weight_desc *weights;
   uint64_t weights_file_bytes;
   gptc_kv_desc kv;
-  const char *cpu_features; /* comma-separated names that the CPU must have, e.g. "avx512f,avx512bw" */
+  /* comma-separated names that the CPU must have, e.g. "avx512f,avx512bw" */
+  const char *cpu_features;
 } gptc_program;
 
 /* Head of a weights file, 64 bytes, then packed weights at their offsets. */

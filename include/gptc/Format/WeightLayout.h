@@ -1,15 +1,24 @@
-/* WeightLayout.h - how weights lie in a package, and the packers that put them there.
+/* WeightLayout.h - how weights lie in a package, and their packers.
  *
- * Vector (norm scales, biases): f32 values, n0 .. n0 + n, zero-padded to a multiple of 64 elements.
+ * Vector (norm scales, biases): f32 values, n0 .. n0 + n, zero-padded to a
+ * multiple of 64 elements.
  *
- * Panel (every matrix; also tables that embedding gathers from): the N output features are cut into panels of NR consecutive
- * features, the last one zero-padded; panel p starts at p * gptc_panel_bytes(). Inside a panel, by element format:
+ * Panel (every matrix; also tables that embedding gathers from): the N output
+ * features are cut into panels of NR consecutive features, the last one
+ * zero-padded; panel p starts at p * gptc_panel_bytes(). Inside a panel, by
+ * element format:
  *   f32, f16, bf16  [K][NR] elements
  *   q8_0            for each block of 32 k: [NR] f16 scales, [32][NR] int8
- *   q4_0            for each block of 32 k: [NR] f16 scales, [4][NR] uint32: nibble s of word g is the code of k = 8 g + s
- *   q4_1            the same with [NR] f16 scales, then [NR] f16 minimums, before the words
- * Dequantised values: q8_0 d*q; q4_0 d*(code - 8); q4_1 d*code + m; d, m are f16. (Block formats: ggml.)
- * Compiled both into the compiler and into every package: no allocation, no libm, C++ subset.
+ *   q4_0            for each block of 32 k: [NR] f16 scales, [4][NR] uint32:
+ *                   nibble s of word g is the code of k = 8 g + s
+ *   q4_1            the same with [NR] f16 scales, then [NR] f16 minimums,
+ *                   before the words
+ *
+ * Dequantised values: q8_0 d*q; q4_0 d*(code - 8); q4_1 d*code + m; d, m are
+ * f16. (Block formats: ggml.)
+ *
+ * Compiled both into the compiler and into every package: no allocation, no
+ * libm, C++ subset.
  */
 #ifndef GPTC_FORMAT_WEIGHTLAYOUT_H
 #define GPTC_FORMAT_WEIGHTLAYOUT_H
@@ -20,16 +29,22 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Bytes of one panel of NR features over K inputs in element format dtype (gptc_dtype). */
+/* Bytes of one panel of NR features over K inputs in element format dtype
+ * (gptc_dtype). */
 uint64_t gptc_panel_bytes(int32_t dtype, int64_t nr, int64_t k);
 /* Bytes of the packed form of w (its n, k, panel, packed_dtype, layout). */
 uint64_t gptc_packed_bytes(const gptc_weight_desc *w);
-/* Bytes of a source tensor of rows x cols in dtype; 0 if cols is no multiple of the block. */
+/* Bytes of a source tensor of rows x cols in dtype; 0 if cols is no multiple of
+ * the block. */
 uint64_t gptc_source_bytes(int32_t dtype, int64_t rows, int64_t cols);
-/* Packs panels (or vector) of w from the whole source tensor (may be unaligned) into out (gptc_packed_bytes(w) bytes).
- * Returns 0, or -1 if the combination is not supported (a block format stored in_out). packed_dtype is source_dtype, or f32. */
+/* Packs panels (or vector) of w from the whole source tensor (may be unaligned)
+ * into out (gptc_packed_bytes(w) bytes). Returns 0, or -1 if the combination is
+ * not supported (a block format stored in_out). packed_dtype is source_dtype,
+ * or f32. */
 int gptc_pack_weight(const gptc_weight_desc *w, const void *source, void *out);
-/* 64-bit checksum (documented in WeightLayout.cpp) that can run over consecutive chunks: state starts at 0, chunks but the last a multiple of 64 bytes. */
+/* 64-bit checksum (documented in WeightLayout.cpp) that can run over
+ * consecutive chunks: state starts at 0, chunks but the last a multiple of 64
+ * bytes. */
 uint64_t gptc_checksum(uint64_t state, const void *data, size_t bytes);
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-//===- Passes.h - passes of the Fusion room --------------------*- C++ -*-===//
+//===- Passes.h - passes of the Fusion room ---------------------*- C++ -*-===//
 //
 // graph -> fused graph. Every fusion is decided by the IR alone, never
 // duplicates a GEMM and never removes a value that has another user.

@@ -1,4 +1,4 @@
-//===- TokenizerSource.h - The tokenizer that lies in a checkpoint *- C++ -*-=//
+//===- TokenizerSource.h - A checkpoint's tokenizer -------------*- C++ -*-===//
 //
 // Looks, in this order, at the metadata of a GGUF file; tokenizer.json (with
 // tokenizer_config.json); vocab.json with merges.txt; encoder.json with

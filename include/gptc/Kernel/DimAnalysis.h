@@ -16,7 +16,8 @@ namespace gptc {
 
 using Sizes = llvm::SmallVector<int64_t, 4>;
 
-/// Sets of equal sizes. The axes of a value enter when they are first asked for.
+/// Sets of equal sizes. The axes of a value enter when they are first asked
+/// for.
 class DimClasses {
 public:
   void unite(mlir::Value a, unsigned axisA, mlir::Value b, unsigned axisB);

@@ -49,9 +49,7 @@ struct PackageModel {
   uint64_t hash = 0;
 
   /// Bytes of a KV page over all layers.
-  int64_t pageBytes() const {
-    return kv.layers * kv.heads * kv.block_bytes;
-  }
+  int64_t pageBytes() const { return kv.layers * kv.heads * kv.block_bytes; }
   const PackageKernel *findKernel(gpt::KernelOp op) const;
 };
 

@@ -1,4 +1,4 @@
-//===- Evaluator.h - what every op means, in double ------------*- C++ -*-===//
+//===- Evaluator.h - what every op means, in double -------------*- C++ -*-===//
 //
 // A naive evaluator of gpt-dialect functions: graph functions, stepping
 // functions and fused ones, before and after outlining. It is the meaning that

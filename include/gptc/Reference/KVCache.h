@@ -1,4 +1,4 @@
-//===- KVCache.h - keys and values as the definition has them --*- C++ -*-===//
+//===- KVCache.h - keys and values as the definition has them ---*- C++ -*-===//
 //
 // Unpaged and unbounded: one growing list of rows per layer and sequence. It
 // fixes what pages must be equivalent to:

@@ -1,4 +1,4 @@
-//===- Tensor.h - a value of the reference evaluator -----------*- C++ -*-===//
+//===- Tensor.h - a value of the reference evaluator ------------*- C++ -*-===//
 //
 // Row-major, innermost dimension last. Every float type is held as double and
 // every integer, index or i1 as int64. A scalar has an empty shape. A value of

@@ -1,4 +1,4 @@
-//===- Weights.h - where the evaluator's weights come from -----*- C++ -*-===//
+//===- Weights.h - where the evaluator's weights come from ------*- C++ -*-===//
 //
 // A weight is an `ml_program.global`. One with a dense value brings its own
 // elements; one that is `#ml_program.extern` is asked of a WeightSource.

@@ -1,7 +1,7 @@
-//===- Schedule.h - tile sizes of kernels ----------------------*- C++ -*-===//
+//===- Schedule.h - tile sizes of kernels -----------------------*- C++ -*-===//
 //
-// Pure functions from shapes and the target to tile sizes, and their form as the
-// `schedule` attribute of gpt.kernel. Sizes are in elements.
+// Pure functions from shapes and the target to tile sizes, and their form as
+// the `schedule` attribute of gpt.kernel. Sizes are in elements.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -15,28 +15,35 @@ struct GemmSchedule {
   int64_t rowTile = 0;  ///< MR: rows of the register tile
   int64_t panel = 0;    ///< NR: output features of a weight panel
   int64_t rowBlock = 0; ///< MC: rows of A packed at a time, a multiple of MR
-  int64_t unit = 0;     ///< panels that hold whole heads, so that a rotary partner is in the same tile
-  int64_t group = 0;    ///< panels of a tile when rows are few, a multiple of unit
+  int64_t unit = 0;  ///< panels that hold whole heads, so that a rotary partner
+                     ///< is in the same tile
+  int64_t group = 0; ///< panels of a tile when rows are few, a multiple of unit
 };
 
 /// Attention: a tile of query rows against one block of keys.
 struct AttentionSchedule {
-  int64_t tokens = 0;   ///< consecutive tokens of a tile; times the query heads of a KV head gives its rows
+  int64_t tokens = 0;   ///< consecutive tokens of a tile; times the query heads
+                        ///< of a KV head gives its rows
   int64_t keyBlock = 0; ///< keys of a block: the page of the cache
 };
 
 /// headDim is that of roped or appended sections, 0 if there are none.
-GemmSchedule scheduleGemm(int64_t inFeatures, int64_t headDim, const TargetDesc &target);
-AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op, const TargetDesc &target);
+GemmSchedule scheduleGemm(int64_t inFeatures, int64_t headDim,
+                          const TargetDesc &target);
+AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
+                                    const TargetDesc &target);
 
-/// The head size that a GEMM's tiles must respect: that of its rope table or cache, else 0.
+/// The head size that a GEMM's tiles must respect: that of its rope table or
+/// cache, else 0.
 int64_t headDimOf(mlir::Operation *gemm);
 
 /// The kernel's schedule attribute, or none if the kernel needs no schedule.
 mlir::DictionaryAttr scheduleOf(gpt::KernelOp kernel, const TargetDesc &target);
 
-/// Checks the attribute against the target: all sizes present and positive, the register tile fits, multiples hold.
-mlir::LogicalResult verifySchedule(gpt::KernelOp kernel, const TargetDesc &target);
+/// Checks the attribute against the target: all sizes present and positive, the
+/// register tile fits, multiples hold.
+mlir::LogicalResult verifySchedule(gpt::KernelOp kernel,
+                                   const TargetDesc &target);
 
 /// Reads a verified attribute.
 GemmSchedule readGemmSchedule(gpt::KernelOp kernel);

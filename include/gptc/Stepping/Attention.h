@@ -1,4 +1,4 @@
-//===- Attention.h - recognise attention in the graph ----------*- C++ -*-===//
+//===- Attention.h - recognise attention in the graph -----------*- C++ -*-===//
 //
 // The one place that knows how a graph spells attention; Stepping and Fusion
 // ask it.

@@ -1,4 +1,4 @@
-//===- Elementwise.h - ops that work element by element --------*- C++ -*-===//
+//===- Elementwise.h - ops that work element by element ---------*- C++ -*-===//
 #pragma once
 #include "gptc/Dialect/Gpt/Gpt.h"
 

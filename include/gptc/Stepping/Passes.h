@@ -1,4 +1,4 @@
-//===- Passes.h - passes of the Stepping room ------------------*- C++ -*-===//
+//===- Passes.h - passes of the Stepping room -------------------*- C++ -*-===//
 //
 // Run at every optimisation level, before Fusion: dropout goes, @forward
 // becomes @step. gpt-lower-rope runs after Fusion, on what it left.

@@ -1,4 +1,4 @@
-//===- Remarks.h - what a pass says about its work -------------*- C++ -*-===//
+//===- Remarks.h - what a pass says about its work --------------*- C++ -*-===//
 //
 // Stable names: the category is `fusion` or `stepping`, the name is the pass
 // without `gpt-`, as in `fuse-qkv`.

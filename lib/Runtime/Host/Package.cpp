@@ -91,9 +91,8 @@ std::optional<Package> Package::load(const std::string &folder,
   return Package(std::move(impl));
 }
 
-std::optional<gptc_model *> Package::open(const gptc_host *host,
-                                          std::string &error,
-                                          bool verify) const {
+std::optional<gptc_model *>
+Package::open(const gptc_host *host, std::string &error, bool verify) const {
   std::string path = impl->path(impl->name + ".weights");
   std::error_code failed;
   gptc_tensor none{};

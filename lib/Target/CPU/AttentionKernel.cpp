@@ -19,7 +19,8 @@ using namespace gptc::cpu;
 
 namespace {
 
-/// Sizes of a tile and its places in scratch. D head size, P keys of a block, Dv value pitch, G query heads per KV head.
+/// Sizes of a tile and its places in scratch. D head size, P keys of a block,
+/// Dv value pitch, G query heads per KV head.
 struct Plan {
   int64_t d, page, groups, dv, tokens, rows, lanes;
   bool dense;
@@ -29,19 +30,24 @@ struct Plan {
     AttentionSchedule schedule = readAttentionSchedule(kernel);
     dense = !op.getCache();
     groups = op.getGroups();
-    d = dense ? op.getQ().getType().getShape().back() : op.getCache().getType().getHeadDim();
+    d = dense ? op.getQ().getType().getShape().back()
+              : op.getCache().getType().getHeadDim();
     page = schedule.keyBlock;
     dv = gptc_kv_value_pitch(d);
     tokens = schedule.tokens;
     rows = tokens * groups;
   }
-  int64_t q() const { return 0; }                              // [rows][D], scaled
-  int64_t scores() const { return q() + rows * d * 4; }        // [rows][P]
+  int64_t q() const { return 0; }                       // [rows][D], scaled
+  int64_t scores() const { return q() + rows * d * 4; } // [rows][P]
   int64_t output() const { return scores() + rows * page * 4; } // [rows][Dv]
-  int64_t maximum() const { return output() + rows * dv * 4; } // [rows]
+  int64_t maximum() const { return output() + rows * dv * 4; }  // [rows]
   int64_t sum() const { return maximum() + rows * 4; }
-  int64_t limit() const { return sum() + rows * 4; } // [rows] i64: keys that the row sees
-  int64_t keys() const { return limit() + rows * 8; } // dense: [D][P], then values [P][Dv]
+  int64_t limit() const {
+    return sum() + rows * 4;
+  } // [rows] i64: keys that the row sees
+  int64_t keys() const {
+    return limit() + rows * 8;
+  } // dense: [D][P], then values [P][Dv]
   int64_t values() const { return keys() + d * page * 4; }
   int64_t bytes() const { return dense ? values() + page * dv * 4 : keys(); }
 };
@@ -53,11 +59,15 @@ struct Attention {
   double scale;
 
   Value place(int64_t offset) { return e.at(scratch, offset); }
-  Value elem(int64_t offset, Value index) { return e.elem(place(offset), index); }
+  Value elem(int64_t offset, Value index) {
+    return e.elem(place(offset), index);
+  }
 
   void loadQuery(Value row, Value q, Value limit);
-  void block(Value rows, Value keyBase, Value keyCount, Value keys, Value values);
-  void product(Value rows, int64_t a, int64_t lda, Value b, int64_t ldb, int64_t c, int64_t columns, Value k, bool accumulate);
+  void block(Value rows, Value keyBase, Value keyCount, Value keys,
+             Value values);
+  void product(Value rows, int64_t a, int64_t lda, Value b, int64_t ldb,
+               int64_t c, int64_t columns, Value k, bool accumulate);
   void softmaxRow(Value row, Value keyBase);
   void finish(Value row, Value out);
 };
@@ -71,28 +81,36 @@ void Attention::loadQuery(Value row, Value q, Value limit) {
     e.store(v, elem(p.q(), e.add(e.mul(row, p.d), i)));
   });
   e.loop(e.cst(0), e.cst(p.dv), p.lanes, [&](Value i) {
-    e.store(e.constFp(e.vec(e.f32()), 0), elem(p.output(), e.add(e.mul(row, p.dv), i)));
+    e.store(e.constFp(e.vec(e.f32()), 0),
+            elem(p.output(), e.add(e.mul(row, p.dv), i)));
   });
   e.store(e.infinity(e.f32(), true), elem(p.maximum(), row));
   e.store(e.constFp(e.f32(), 0), elem(p.sum(), row));
   e.store(limit, e.elem(place(p.limit()), row, 8));
 }
 
-// c[rows][columns] (+)= a[rows][k] b[k][columns], all f32, by micro-kernels of at most four vectors.
-void Attention::product(Value rows, int64_t a, int64_t lda, Value b, int64_t ldb, int64_t c, int64_t columns, Value k,
+// c[rows][columns] (+)= a[rows][k] b[k][columns], all f32, by micro-kernels of
+// at most four vectors.
+void Attention::product(Value rows, int64_t a, int64_t lda, Value b,
+                        int64_t ldb, int64_t c, int64_t columns, Value k,
                         bool accumulate) {
   int64_t vectors = columns / p.lanes;
   for (int64_t v0 = 0; v0 < vectors;) {
     int64_t v = std::min<int64_t>(4, vectors - v0);
     Value from = e.cst(0);
-    // 6 x 4 accumulators, 4 weights and a broadcast fill 32 registers; 2 x 4 fill 16.
-    for (int64_t r = e.target.registers >= 32 ? 6 : 2; r >= 1; r = r == 6 ? 3 : r / 2) {
+    // 6 x 4 accumulators, 4 weights and a broadcast fill 32 registers; 2 x 4
+    // fill 16.
+    for (int64_t r = e.target.registers >= 32 ? 6 : 2; r >= 1;
+         r = r == 6 ? 3 : r / 2) {
       MicroKernel mk{r, 1, v};
       mk.accumulate = accumulate;
       Value to = e.mul(e.div(rows, r), r);
       e.loop(from, to, r, [&](Value r0) {
-        callMicroKernel(e, mk, {elem(a, e.mul(r0, lda)), e.cst(lda), e.at(b, v0 * p.lanes * 4), e.cst(0), e.cst(ldb),
-                                e.at(elem(c, e.mul(r0, columns)), v0 * p.lanes * 4), e.cst(columns), k});
+        callMicroKernel(e, mk,
+                        {elem(a, e.mul(r0, lda)), e.cst(lda),
+                         e.at(b, v0 * p.lanes * 4), e.cst(0), e.cst(ldb),
+                         e.at(elem(c, e.mul(r0, columns)), v0 * p.lanes * 4),
+                         e.cst(columns), k});
       });
       from = to;
     }
@@ -100,29 +118,35 @@ void Attention::product(Value rows, int64_t a, int64_t lda, Value b, int64_t ldb
   }
 }
 
-// m' = max(m, max s); p = exp(s - m'); l' = l exp(m - m') + sum p; the output is rescaled by exp(m - m').
+// m' = max(m, max s); p = exp(s - m'); l' = l exp(m - m') + sum p; the output
+// is rescaled by exp(m - m').
 void Attention::softmaxRow(Value row, Value keyBase) {
   const int64_t n = p.page / p.lanes;
   Type vt = e.vec(e.f32());
-  Value visible = e.sub(e.load(e.i64(), e.elem(place(p.limit()), row, 8)), keyBase);
+  Value visible =
+      e.sub(e.load(e.i64(), e.elem(place(p.limit()), row, 8)), keyBase);
   Value base = elem(p.scores(), e.mul(row, p.page));
   Values s, mask;
   Value best;
   for (int64_t i = 0; i < n; ++i) {
     mask.push_back(e.firstLanes(e.sub(visible, i * p.lanes), p.lanes));
-    s.push_back(e.select(mask[i], e.load(vt, e.at(base, i * p.lanes * 4)), e.infinity(vt, true)));
+    s.push_back(e.select(mask[i], e.load(vt, e.at(base, i * p.lanes * 4)),
+                         e.infinity(vt, true)));
     best = best ? e.fmax(best, s[i]) : s[i];
   }
   Value old = e.load(e.f32(), elem(p.maximum(), row));
   Value m = e.fmax(old, e.laneMax(best));
-  // A row that has seen no key yet: any finite reference will do, its exponentials are all 0.
+  // A row that has seen no key yet: any finite reference will do, its
+  // exponentials are all 0.
   Value zero = e.constFp(e.f32(), 0);
-  Value none = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ, m, e.infinity(e.f32(), true));
+  Value none = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ, m,
+                                     e.infinity(e.f32(), true));
   Value reference = e.select(none, zero, m);
   Value factor = emitExp(e, e.fsub(old, reference));
   Value wide = e.splat(reference, p.lanes), total;
   for (int64_t i = 0; i < n; ++i) {
-    Value x = e.select(mask[i], emitExp(e, e.fsub(s[i], wide)), e.constFp(vt, 0));
+    Value x =
+        e.select(mask[i], emitExp(e, e.fsub(s[i], wide)), e.constFp(vt, 0));
     e.store(x, e.at(base, i * p.lanes * 4));
     total = total ? e.fadd(total, x) : x;
   }
@@ -136,15 +160,19 @@ void Attention::softmaxRow(Value row, Value keyBase) {
   });
 }
 
-void Attention::block(Value rows, Value keyBase, Value keyCount, Value keys, Value values) {
-  product(rows, p.q(), p.d, keys, p.page, p.scores(), p.page, e.cst(p.d), false);
+void Attention::block(Value rows, Value keyBase, Value keyCount, Value keys,
+                      Value values) {
+  product(rows, p.q(), p.d, keys, p.page, p.scores(), p.page, e.cst(p.d),
+          false);
   e.loop(e.cst(0), rows, 1, [&](Value r) { softmaxRow(r, keyBase); });
-  product(rows, p.scores(), p.page, values, p.dv, p.output(), p.dv, keyCount, true);
+  product(rows, p.scores(), p.page, values, p.dv, p.output(), p.dv, keyCount,
+          true);
 }
 
 void Attention::finish(Value row, Value out) {
   Value l = e.load(e.f32(), elem(p.sum(), row)), zero = e.constFp(e.f32(), 0);
-  Value empty = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ, l, zero);
+  Value empty =
+      arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ, l, zero);
   Value inverse = e.select(empty, zero, e.fdiv(e.constFp(e.f32(), 1), l));
   e.loop(e.cst(0), e.cst(p.d), 1, [&](Value i) {
     Value o = e.load(e.f32(), elem(p.output(), e.add(e.mul(row, p.dv), i)));
@@ -156,59 +184,83 @@ void Attention::finish(Value row, Value out) {
 // Over the KV cache: q and result [T, H * D]
 //===----------------------------------------------------------------------===//
 
-static void emitCached(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op, const Plan &p) {
+static void emitCached(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
+                       const Plan &p) {
   gpt::KVCacheType type = op.getCache().getType();
   const int64_t heads = type.getHeads(), width = heads * p.groups * p.d;
   Value q = c.arg(e, 0), view = c.arg(e, 1), out = c.result(e, 0);
   Value runs = e.load(e.ptr(), e.at(view, offsetof(gptc_kv_view, runs)));
-  Value runCount = e.load(e.i64(), e.at(view, offsetof(gptc_kv_view, run_count)));
+  Value runCount =
+      e.load(e.i64(), e.at(view, offsetof(gptc_kv_view, run_count)));
   Attention a{e, p, c.scratch, op.getScale().convertToDouble()};
-  // Items are numbered through all runs; a thread takes every threads-th one, since later tiles see more keys.
-  e.loop(e.cst(0), runCount, 1, Values{e.cst(0)}, [&](Value run, ValueRange carried) -> Values {
-    auto field = [&](size_t offset) {
-      Value v = e.load(e.i32(), e.at(e.elem(runs, run, sizeof(gptc_run_desc)), offset));
-      return Value(arith::ExtSIOp::create(e.b, e.loc, e.i64(), v));
-    };
-    Value first = field(offsetof(gptc_run_desc, first)), count = field(offsetof(gptc_run_desc, count));
-    Value sequence = field(offsetof(gptc_run_desc, sequence)), position = field(offsetof(gptc_run_desc, position));
-    Value items = e.mul(e.ceilDiv(count, p.tokens), heads);
-    e.loop(e.cst(0), items, 1, [&](Value item) {
-      Value turn = arith::RemUIOp::create(e.b, e.loc, e.add(carried[0], item), c.threads);
-      e.ifThen(e.eq(turn, c.thread), [&] {
-        Value head = e.rem(item, heads), token0 = e.mul(e.div(item, heads), p.tokens);
-        Value tokens = e.min(e.cst(p.tokens), e.sub(count, token0));
-        auto address = [&](Value base, Value token, Value g) { // of one query row
-          Value row = e.mul(e.add(e.add(first, token0), token), width);
-          return e.elem(base, e.add(row, e.mul(e.add(e.mul(head, p.groups), g), p.d)));
+  // Items are numbered through all runs; a thread takes every threads-th one,
+  // since later tiles see more keys.
+  e.loop(
+      e.cst(0), runCount, 1, Values{e.cst(0)},
+      [&](Value run, ValueRange carried) -> Values {
+        auto field = [&](size_t offset) {
+          Value v = e.load(
+              e.i32(), e.at(e.elem(runs, run, sizeof(gptc_run_desc)), offset));
+          return Value(arith::ExtSIOp::create(e.b, e.loc, e.i64(), v));
         };
-        auto eachRow = [&](function_ref<void(Value, Value, Value)> body) {
-          e.loop(e.cst(0), tokens, 1, [&](Value t) {
-            e.loop(e.cst(0), e.cst(p.groups), 1, [&](Value g) { body(e.add(e.mul(t, p.groups), g), t, g); });
+        Value first = field(offsetof(gptc_run_desc, first)),
+              count = field(offsetof(gptc_run_desc, count));
+        Value sequence = field(offsetof(gptc_run_desc, sequence)),
+              position = field(offsetof(gptc_run_desc, position));
+        Value items = e.mul(e.ceilDiv(count, p.tokens), heads);
+        e.loop(e.cst(0), items, 1, [&](Value item) {
+          Value turn = arith::RemUIOp::create(
+              e.b, e.loc, e.add(carried[0], item), c.threads);
+          e.ifThen(e.eq(turn, c.thread), [&] {
+            Value head = e.rem(item, heads),
+                  token0 = e.mul(e.div(item, heads), p.tokens);
+            Value tokens = e.min(e.cst(p.tokens), e.sub(count, token0));
+            auto address = [&](Value base, Value token,
+                               Value g) { // of one query row
+              Value row = e.mul(e.add(e.add(first, token0), token), width);
+              return e.elem(
+                  base,
+                  e.add(row, e.mul(e.add(e.mul(head, p.groups), g), p.d)));
+            };
+            auto eachRow = [&](function_ref<void(Value, Value, Value)> body) {
+              e.loop(e.cst(0), tokens, 1, [&](Value t) {
+                e.loop(e.cst(0), e.cst(p.groups), 1, [&](Value g) {
+                  body(e.add(e.mul(t, p.groups), g), t, g);
+                });
+              });
+            };
+            Value visible0 = e.add(e.add(position, token0),
+                                   1); // keys that the tile's first token sees
+            eachRow([&](Value row, Value t, Value g) {
+              a.loadQuery(row, address(q, t, g), e.add(visible0, t));
+            });
+            Value visible = e.sub(e.add(visible0, tokens), 1); // and its last
+            Value rows = e.mul(tokens, p.groups);
+            e.loop(e.cst(0), e.ceilDiv(visible, p.page), 1, [&](Value index) {
+              Value block = kvBlock(e, view, type, sequence, index);
+              block =
+                  e.at(block, e.mul(head, gptc_kv_block_bytes(p.d, p.page)));
+              Value keyBase = e.mul(index, p.page);
+              Value keyCount = e.min(e.cst(p.page), e.sub(visible, keyBase));
+              a.block(rows, keyBase, keyCount, block,
+                      e.at(block, p.d * p.page * 4));
+            });
+            eachRow([&](Value row, Value t, Value g) {
+              a.finish(row, address(out, t, g));
+            });
           });
-        };
-        Value visible0 = e.add(e.add(position, token0), 1); // keys that the tile's first token sees
-        eachRow([&](Value row, Value t, Value g) { a.loadQuery(row, address(q, t, g), e.add(visible0, t)); });
-        Value visible = e.sub(e.add(visible0, tokens), 1); // and its last
-        Value rows = e.mul(tokens, p.groups);
-        e.loop(e.cst(0), e.ceilDiv(visible, p.page), 1, [&](Value index) {
-          Value block = kvBlock(e, view, type, sequence, index);
-          block = e.at(block, e.mul(head, gptc_kv_block_bytes(p.d, p.page)));
-          Value keyBase = e.mul(index, p.page);
-          Value keyCount = e.min(e.cst(p.page), e.sub(visible, keyBase));
-          a.block(rows, keyBase, keyCount, block, e.at(block, p.d * p.page * 4));
         });
-        eachRow([&](Value row, Value t, Value g) { a.finish(row, address(out, t, g)); });
+        return {e.add(carried[0], items)};
       });
-    });
-    return {e.add(carried[0], items)};
-  });
 }
 
 //===----------------------------------------------------------------------===//
-// Dense: q [H, Sq, D], k and v [H / groups, Sk, D]; leading batch dimensions are heads
+// Dense: q [H, Sq, D], k and v [H / groups, Sk, D]; leading batch dimensions
+// are heads
 //===----------------------------------------------------------------------===//
 
-static void emitDense(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op, const Plan &p) {
+static void emitDense(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
+                      const Plan &p) {
   Value heads = c.rows(e, 1, 2);
   Value sq = c.size(e, 0, c.rank(0) - 2), sk = c.size(e, 1, c.rank(1) - 2);
   Value q = c.arg(e, 0), k = c.arg(e, 1), v = c.arg(e, 2), out = c.result(e, 0);
@@ -225,33 +277,45 @@ static void emitDense(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op, co
     };
     auto eachRow = [&](function_ref<void(Value, Value, Value)> body) {
       e.loop(e.cst(0), tokens, 1, [&](Value t) {
-        e.loop(e.cst(0), e.cst(p.groups), 1, [&](Value g) { body(e.add(e.mul(t, p.groups), g), t, g); });
+        e.loop(e.cst(0), e.cst(p.groups), 1,
+               [&](Value g) { body(e.add(e.mul(t, p.groups), g), t, g); });
       });
     };
-    Value visible0 = op.getCausal() ? e.add(e.add(e.sub(sk, sq), token0), 1) : sk;
+    Value visible0 =
+        op.getCausal() ? e.add(e.add(e.sub(sk, sq), token0), 1) : sk;
     eachRow([&](Value row, Value t, Value g) {
-      a.loadQuery(row, address(q, t, g), op.getCausal() ? e.add(visible0, t) : visible0);
+      a.loadQuery(row, address(q, t, g),
+                  op.getCausal() ? e.add(visible0, t) : visible0);
     });
-    Value visible = op.getCausal() ? e.max(e.sub(e.add(visible0, tokens), 1), e.cst(0)) : sk;
+    Value visible = op.getCausal()
+                        ? e.max(e.sub(e.add(visible0, tokens), 1), e.cst(0))
+                        : sk;
     e.loop(e.cst(0), e.ceilDiv(visible, p.page), 1, [&](Value index) {
       Value keyBase = e.mul(index, p.page);
       Value keyCount = e.min(e.cst(p.page), e.sub(visible, keyBase));
-      // The block is copied in the cache's layout; keys past the end stay what they were and are masked.
+      // The block is copied in the cache's layout; keys past the end stay what
+      // they were and are masked.
       e.loop(e.cst(0), keyCount, 1, [&](Value j) {
         Value at = e.mul(e.add(e.mul(head, sk), e.add(keyBase, j)), p.d);
         e.loop(e.cst(0), e.cst(p.d), 1, [&](Value i) {
           Value from = e.add(at, i);
-          e.store(e.load(e.f32(), e.elem(k, from)), a.elem(p.keys(), e.add(e.mul(i, p.page), j)));
-          e.store(e.load(e.f32(), e.elem(v, from)), a.elem(p.values(), e.add(e.mul(j, p.dv), i)));
+          e.store(e.load(e.f32(), e.elem(k, from)),
+                  a.elem(p.keys(), e.add(e.mul(i, p.page), j)));
+          e.store(e.load(e.f32(), e.elem(v, from)),
+                  a.elem(p.values(), e.add(e.mul(j, p.dv), i)));
         });
       });
-      a.block(e.mul(tokens, p.groups), keyBase, keyCount, a.place(p.keys()), a.place(p.values()));
+      a.block(e.mul(tokens, p.groups), keyBase, keyCount, a.place(p.keys()),
+              a.place(p.values()));
     });
-    eachRow([&](Value row, Value t, Value g) { a.finish(row, address(out, t, g)); });
+    eachRow([&](Value row, Value t, Value g) {
+      a.finish(row, address(out, t, g));
+    });
   });
 }
 
-LogicalResult gptc::cpu::emitAttention(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op) {
+LogicalResult gptc::cpu::emitAttention(Emitter &e, KernelContext &c,
+                                       gpt::FlashAttentionOp op) {
   Plan p(c.kernel, e.target);
   if (op.getCache())
     emitCached(e, c, op, p);
@@ -260,4 +324,6 @@ LogicalResult gptc::cpu::emitAttention(Emitter &e, KernelContext &c, gpt::FlashA
   return success();
 }
 
-int64_t gptc::cpu::attentionScratch(gpt::KernelOp kernel, const TargetDesc &t) { return Plan(kernel, t).bytes(); }
+int64_t gptc::cpu::attentionScratch(gpt::KernelOp kernel, const TargetDesc &t) {
+  return Plan(kernel, t).bytes();
+}

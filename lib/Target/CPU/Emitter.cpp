@@ -19,13 +19,16 @@ Type Emitter::sameShape(Value like, Type element) {
 Value Emitter::constInt(Type like, int64_t v) {
   if (auto vt = dyn_cast<VectorType>(like))
     return arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(vt, b.getIntegerAttr(vt.getElementType(), v)));
+        b, loc,
+        DenseElementsAttr::get(vt, b.getIntegerAttr(vt.getElementType(), v)));
   return arith::ConstantOp::create(b, loc, b.getIntegerAttr(like, v));
 }
 
 Value Emitter::constFp(Type like, double v) {
   if (auto vt = dyn_cast<VectorType>(like))
-    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(vt, b.getFloatAttr(vt.getElementType(), v)));
+    return arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(vt, b.getFloatAttr(vt.getElementType(), v)));
   return arith::ConstantOp::create(b, loc, b.getFloatAttr(like, v));
 }
 
@@ -34,27 +37,59 @@ Value Emitter::infinity(Type like, bool negative) {
   return constFp(like, negative ? -inf : inf);
 }
 
-Value Emitter::add(Value x, Value y) { return b.createOrFold<arith::AddIOp>(loc, x, y); }
-Value Emitter::sub(Value x, Value y) { return b.createOrFold<arith::SubIOp>(loc, x, y); }
-Value Emitter::mul(Value x, Value y) { return b.createOrFold<arith::MulIOp>(loc, x, y); }
+Value Emitter::add(Value x, Value y) {
+  return b.createOrFold<arith::AddIOp>(loc, x, y);
+}
+Value Emitter::sub(Value x, Value y) {
+  return b.createOrFold<arith::SubIOp>(loc, x, y);
+}
+Value Emitter::mul(Value x, Value y) {
+  return b.createOrFold<arith::MulIOp>(loc, x, y);
+}
 Value Emitter::div(Value x, int64_t y) {
-  return y == 1 ? x : b.createOrFold<arith::DivUIOp>(loc, x, constInt(x.getType(), y));
+  return y == 1
+             ? x
+             : b.createOrFold<arith::DivUIOp>(loc, x, constInt(x.getType(), y));
 }
 Value Emitter::rem(Value x, int64_t y) {
-  return y == 1 ? constInt(x.getType(), 0) : b.createOrFold<arith::RemUIOp>(loc, x, constInt(x.getType(), y));
+  return y == 1
+             ? constInt(x.getType(), 0)
+             : b.createOrFold<arith::RemUIOp>(loc, x, constInt(x.getType(), y));
 }
-Value Emitter::min(Value x, Value y) { return b.createOrFold<arith::MinSIOp>(loc, x, y); }
-Value Emitter::max(Value x, Value y) { return b.createOrFold<arith::MaxSIOp>(loc, x, y); }
-Value Emitter::lt(Value x, Value y) { return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, x, y); }
-Value Emitter::le(Value x, Value y) { return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::sle, x, y); }
-Value Emitter::eq(Value x, Value y) { return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, x, y); }
-Value Emitter::both(Value x, Value y) { return b.createOrFold<arith::AndIOp>(loc, x, y); }
-Value Emitter::select(Value c, Value x, Value y) { return b.createOrFold<arith::SelectOp>(loc, c, x, y); }
+Value Emitter::min(Value x, Value y) {
+  return b.createOrFold<arith::MinSIOp>(loc, x, y);
+}
+Value Emitter::max(Value x, Value y) {
+  return b.createOrFold<arith::MaxSIOp>(loc, x, y);
+}
+Value Emitter::lt(Value x, Value y) {
+  return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, x, y);
+}
+Value Emitter::le(Value x, Value y) {
+  return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::sle, x, y);
+}
+Value Emitter::eq(Value x, Value y) {
+  return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, x, y);
+}
+Value Emitter::both(Value x, Value y) {
+  return b.createOrFold<arith::AndIOp>(loc, x, y);
+}
+Value Emitter::select(Value c, Value x, Value y) {
+  return b.createOrFold<arith::SelectOp>(loc, c, x, y);
+}
 
-Value Emitter::fadd(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-Value Emitter::fsub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
-Value Emitter::fmul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-Value Emitter::fdiv(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
+Value Emitter::fadd(Value x, Value y) {
+  return arith::AddFOp::create(b, loc, x, y);
+}
+Value Emitter::fsub(Value x, Value y) {
+  return arith::SubFOp::create(b, loc, x, y);
+}
+Value Emitter::fmul(Value x, Value y) {
+  return arith::MulFOp::create(b, loc, x, y);
+}
+Value Emitter::fdiv(Value x, Value y) {
+  return arith::DivFOp::create(b, loc, x, y);
+}
 Value Emitter::fneg(Value x) { return arith::NegFOp::create(b, loc, x); }
 Value Emitter::fsqrt(Value x) { return math::SqrtOp::create(b, loc, x); }
 Value Emitter::fma(Value x, Value y, Value z) {
@@ -62,17 +97,22 @@ Value Emitter::fma(Value x, Value y, Value z) {
     return math::FmaOp::create(b, loc, x, y, z);
   return fadd(fmul(x, y), z);
 }
-Value Emitter::flt(Value x, Value y) { return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, y); }
+Value Emitter::flt(Value x, Value y) {
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, y);
+}
 Value Emitter::fmax(Value x, Value y) { return select(flt(y, x), x, y); }
 
 Value Emitter::splat(Value scalar, int64_t lanes) {
   if (!lanes)
     return scalar;
-  return vector::BroadcastOp::create(b, loc, vec(lanes, scalar.getType()), scalar);
+  return vector::BroadcastOp::create(b, loc, vec(lanes, scalar.getType()),
+                                     scalar);
 }
 
 Value Emitter::lane(Value v, int64_t i) {
-  return lanesOf(v) ? Value(vector::ExtractOp::create(b, loc, v, ArrayRef<int64_t>{i})) : v;
+  return lanesOf(v)
+             ? Value(vector::ExtractOp::create(b, loc, v, ArrayRef<int64_t>{i}))
+             : v;
 }
 
 Value Emitter::shuffle(Value x, Value y, ArrayRef<int64_t> mask) {
@@ -80,7 +120,8 @@ Value Emitter::shuffle(Value x, Value y, ArrayRef<int64_t> mask) {
 }
 
 // Halves are combined until one lane is left.
-static Value tree(Emitter &e, Value v, function_ref<Value(Value, Value)> combine) {
+static Value tree(Emitter &e, Value v,
+                  function_ref<Value(Value, Value)> combine) {
   int64_t n = Emitter::lanesOf(v);
   if (!n)
     return v;
@@ -103,18 +144,26 @@ Value Emitter::laneMax(Value v) {
 }
 
 Value Emitter::at(Value base, Value byteOffset) {
-  return LLVM::GEPOp::create(b, loc, ptr(), i8(), base, ArrayRef<LLVM::GEPArg>{byteOffset});
+  return LLVM::GEPOp::create(b, loc, ptr(), i8(), base,
+                             ArrayRef<LLVM::GEPArg>{byteOffset});
 }
 Value Emitter::at(Value base, int64_t byteOffset) {
   return byteOffset ? at(base, cst(byteOffset)) : base;
 }
-Value Emitter::elem(Value base, Value index, int64_t size) { return at(base, mul(index, size)); }
+Value Emitter::elem(Value base, Value index, int64_t size) {
+  return at(base, mul(index, size));
+}
 
-Value Emitter::load(Type t, Value p) { return LLVM::LoadOp::create(b, loc, t, p, /*alignment=*/1); }
-void Emitter::store(Value v, Value p) { LLVM::StoreOp::create(b, loc, v, p, /*alignment=*/1); }
+Value Emitter::load(Type t, Value p) {
+  return LLVM::LoadOp::create(b, loc, t, p, /*alignment=*/1);
+}
+void Emitter::store(Value v, Value p) {
+  LLVM::StoreOp::create(b, loc, v, p, /*alignment=*/1);
+}
 
 Value Emitter::loadMasked(VectorType t, Value p, Value mask) {
-  Value zero = isa<FloatType>(t.getElementType()) ? constFp(t, 0) : constInt(t, 0);
+  Value zero =
+      isa<FloatType>(t.getElementType()) ? constFp(t, 0) : constInt(t, 0);
   return LLVM::MaskedLoadOp::create(b, loc, t, p, mask, zero, uint32_t(1));
 }
 void Emitter::storeMasked(Value v, Value p, Value mask) {
@@ -125,13 +174,18 @@ Value Emitter::firstLanes(Value n, int64_t lanes) {
   SmallVector<int32_t> index;
   for (int64_t i = 0; i < lanes; ++i)
     index.push_back(i);
-  Value ids = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(vec(lanes, i32()), ArrayRef<int32_t>(index)));
+  Value ids = arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(vec(lanes, i32()), ArrayRef<int32_t>(index)));
   // Clamped before the narrowing, so that any n works.
-  Value n32 = arith::TruncIOp::create(b, loc, i32(), max(min(n, cst(lanes)), cst(0)));
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, ids, splat(n32, lanes));
+  Value n32 =
+      arith::TruncIOp::create(b, loc, i32(), max(min(n, cst(lanes)), cst(0)));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, ids,
+                               splat(n32, lanes));
 }
 
-void Emitter::loop(Value from, Value to, int64_t step, function_ref<void(Value)> body) {
+void Emitter::loop(Value from, Value to, int64_t step,
+                   function_ref<void(Value)> body) {
   auto op = scf::ForOp::create(b, loc, from, to, cst(step));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(op.getBody()->getTerminator());
@@ -163,12 +217,15 @@ void Emitter::ifThen(Value c, Fn then, Fn otherwise) {
   }
 }
 
-Values Emitter::ifElse(Value c, ArrayRef<Type> types, function_ref<Values()> then, function_ref<Values()> otherwise) {
+Values Emitter::ifElse(Value c, ArrayRef<Type> types,
+                       function_ref<Values()> then,
+                       function_ref<Values()> otherwise) {
   if (types.empty()) {
     ifThen(c, [&] { then(); }, [&] { otherwise(); });
     return {};
   }
-  auto op = scf::IfOp::create(b, loc, TypeRange(types), c, /*withElseRegion=*/true);
+  auto op =
+      scf::IfOp::create(b, loc, TypeRange(types), c, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(op.thenBlock());
   scf::YieldOp::create(b, loc, then());
@@ -183,15 +240,20 @@ void Emitter::whileLess(Value from, Value to, function_ref<Value(Value)> body) {
       [&](OpBuilder &, Location, ValueRange v) {
         scf::ConditionOp::create(b, loc, lt(v[0], to), ValueRange{v[0]});
       },
-      [&](OpBuilder &, Location, ValueRange v) { scf::YieldOp::create(b, loc, ValueRange{body(v[0])}); });
+      [&](OpBuilder &, Location, ValueRange v) {
+        scf::YieldOp::create(b, loc, ValueRange{body(v[0])});
+      });
 }
 
-void Emitter::call(StringRef name, ValueRange args, function_ref<void(Emitter &, ValueRange)> make) {
-  auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+void Emitter::call(StringRef name, ValueRange args,
+                   function_ref<void(Emitter &, ValueRange)> make) {
+  auto module =
+      b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   auto fn = module.lookupSymbol<func::FuncOp>(name);
   if (!fn) {
     OpBuilder inner = OpBuilder::atBlockEnd(module.getBody());
-    fn = func::FuncOp::create(inner, loc, name, b.getFunctionType(args.getTypes(), {}));
+    fn = func::FuncOp::create(inner, loc, name,
+                              b.getFunctionType(args.getTypes(), {}));
     fn.setPrivate();
     inner.setInsertionPointToStart(fn.addEntryBlock());
     Emitter e(inner, loc, target);
@@ -205,7 +267,9 @@ void Emitter::call(StringRef name, ValueRange args, function_ref<void(Emitter &,
 // KernelContext
 //===----------------------------------------------------------------------===//
 
-Value KernelContext::arg(Emitter &e, unsigned i) { return e.load(e.ptr(), e.at(args, 8 * i)); }
+Value KernelContext::arg(Emitter &e, unsigned i) {
+  return e.load(e.ptr(), e.at(args, 8 * i));
+}
 
 ArrayRef<int64_t> KernelContext::shape(unsigned n) {
   auto all = cast<ArrayAttr>(kernel->getAttr("gpt.dims"));

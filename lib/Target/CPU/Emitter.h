@@ -1,4 +1,4 @@
-//===- Emitter.h - writes kernels as scf, vector and arith -----*- C++ -*-===//
+//===- Emitter.h - writes kernels as scf, vector and arith ------*- C++ -*-===//
 //
 // A thin layer over OpBuilder in which the kernel generators are written:
 // addresses are !llvm.ptr plus byte offsets, integers i64, floats f32 or
@@ -23,7 +23,8 @@ using Fn = llvm::function_ref<void()>;
 
 class Emitter {
 public:
-  Emitter(mlir::OpBuilder &b, mlir::Location loc, const TargetDesc &target) : b(b), loc(loc), target(target) {}
+  Emitter(mlir::OpBuilder &b, mlir::Location loc, const TargetDesc &target)
+      : b(b), loc(loc), target(target) {}
 
   mlir::OpBuilder &b;
   mlir::Location loc;
@@ -37,7 +38,9 @@ public:
   Type f32() { return b.getF32Type(); }
   Type f64() { return b.getF64Type(); }
   Type ptr() { return mlir::LLVM::LLVMPointerType::get(b.getContext()); }
-  mlir::VectorType vec(int64_t n, Type t) { return mlir::VectorType::get({n}, t); }
+  mlir::VectorType vec(int64_t n, Type t) {
+    return mlir::VectorType::get({n}, t);
+  }
   mlir::VectorType vec(Type t) { return vec(target.lanes, t); }
 
   // Constants. `like` is the scalar or vector type of the result.
@@ -72,15 +75,17 @@ public:
   Value fma(Value x, Value y, Value z);
   Value fneg(Value x);
   Value fsqrt(Value x);
-  Value flt(Value x, Value y); ///< ordered <, lane-wise
-  Value fmax(Value x, Value y); ///< x > y ? x : y
+  Value flt(Value x, Value y);              ///< ordered <, lane-wise
+  Value fmax(Value x, Value y);             ///< x > y ? x : y
   Value splat(Value scalar, int64_t lanes); ///< lanes == 0: the scalar itself
   Value lane(Value v, int64_t i);
-  Value laneSum(Value v); ///< a fixed tree, so that bits never depend on the target's reduction
+  Value laneSum(Value v); ///< a fixed tree, so that bits never depend on the
+                          ///< target's reduction
   Value laneMax(Value v);
   Value shuffle(Value x, Value y, llvm::ArrayRef<int64_t> mask);
 
-  // Memory. Offsets in bytes. Alignment 1 unless given (unaligned vector moves cost nothing on aligned data).
+  // Memory. Offsets in bytes. Alignment 1 unless given (unaligned vector moves
+  // cost nothing on aligned data).
   Value at(Value base, Value byteOffset);
   Value at(Value base, int64_t byteOffset);
   /// base + index * size, in elements of `size` bytes.
@@ -93,14 +98,22 @@ public:
   Value firstLanes(Value n, int64_t lanes);
 
   // Control flow.
-  void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body);
-  Values loop(Value from, Value to, int64_t step, ValueRange inits, llvm::function_ref<Values(Value, ValueRange)> body);
+  void loop(Value from, Value to, int64_t step,
+            llvm::function_ref<void(Value)> body);
+  Values loop(Value from, Value to, int64_t step, ValueRange inits,
+              llvm::function_ref<Values(Value, ValueRange)> body);
   void ifThen(Value c, Fn then, Fn otherwise = nullptr);
-  Values ifElse(Value c, llvm::ArrayRef<Type> types, llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise);
-  void whileLess(Value from, Value to, llvm::function_ref<Value(Value)> body); ///< body returns the next value
+  Values ifElse(Value c, llvm::ArrayRef<Type> types,
+                llvm::function_ref<Values()> then,
+                llvm::function_ref<Values()> otherwise);
+  void whileLess(
+      Value from, Value to,
+      llvm::function_ref<Value(Value)> body); ///< body returns the next value
 
-  /// Calls a private function of the module, made by `make` on first use (with the builder inside its body).
-  void call(llvm::StringRef name, ValueRange args, llvm::function_ref<void(Emitter &, ValueRange)> make);
+  /// Calls a private function of the module, made by `make` on first use (with
+  /// the builder inside its body).
+  void call(llvm::StringRef name, ValueRange args,
+            llvm::function_ref<void(Emitter &, ValueRange)> make);
 
   /// Elements per lane count of a value's type: 0 for a scalar.
   static int64_t lanesOf(Value v);
@@ -119,16 +132,20 @@ Value emitGelu(Emitter &e, Value x, gpt::GeluKind kind);
 Value emitSilu(Emitter &e, Value x);
 /// Sine and cosine of f64 scalars or vectors, |x| <= 2^20.
 std::pair<Value, Value> emitSinCos(Emitter &e, Value x);
-/// Emits the vector form of a scalar arith, math or gpt elementwise op. Null with a diagnostic if there is none.
+/// Emits the vector form of a scalar arith, math or gpt elementwise op. Null
+/// with a diagnostic if there is none.
 Value emitElementwise(Emitter &e, mlir::Operation *op, ValueRange operands);
 
-/// The kernel function being generated: entry block arguments and the shapes of its tensors.
+/// The kernel function being generated: entry block arguments and the shapes of
+/// its tensors.
 struct KernelContext {
   gpt::KernelOp kernel;
   Value args, dims, scratch, thread, threads;
   /// Pointer of the i-th argument; results follow the operands.
   Value arg(Emitter &e, unsigned i);
-  Value result(Emitter &e, unsigned i) { return arg(e, kernel.getArgumentTypes().size() + i); }
+  Value result(Emitter &e, unsigned i) {
+    return arg(e, kernel.getArgumentTypes().size() + i);
+  }
   /// Size i of argument n (results follow), a constant where static.
   Value size(Emitter &e, unsigned n, unsigned i);
   /// Product of all dimensions but the last `keep`.

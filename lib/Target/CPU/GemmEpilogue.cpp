@@ -28,10 +28,12 @@ struct Epilogue {
   bool tails() { return lanes && s.n % lanes != 0; }
 
   Value tileAt(unsigned lane, Value row, Value column) {
-    return e.elem(tile, e.add(e.add(e.mul(row, plan.tilePitch()), column), lane * plan.lanePitch()));
+    return e.elem(tile, e.add(e.add(e.mul(row, plan.tilePitch()), column),
+                              lane * plan.lanePitch()));
   }
   Value maybeMasked(Value p, Value mask) {
-    return mask ? e.loadMasked(cast<VectorType>(type()), p, mask) : e.load(type(), p);
+    return mask ? e.loadMasked(cast<VectorType>(type()), p, mask)
+                : e.load(type(), p);
   }
   void addBias(Value rows, Value columns);
   void row(Value row, Value globalRow, Value columns);
@@ -44,7 +46,8 @@ struct Epilogue {
 } // namespace
 
 /// Vectors of columns must not cross heads, nor rotary halves.
-static int64_t columnLanes(const GemmPlan &p, const GemmSection &s, const TargetDesc &t) {
+static int64_t columnLanes(const GemmPlan &p, const GemmSection &s,
+                           const TargetDesc &t) {
   bool heads = s.rope || s.append != gpt::Append::None;
   int64_t run = s.rope == gpt::RopePairs::Half ? p.headDim / 2 : p.headDim;
   return heads && run % t.lanes ? 0 : t.lanes;
@@ -66,12 +69,14 @@ void Epilogue::addBias(Value rows, Value columns) {
 Value Epilogue::partner(Value row, Value column, Value inHead, Value acc) {
   const int64_t half = plan.headDim / 2;
   if (*s.rope == gpt::RopePairs::Half) {
-    Value offset = e.select(e.lt(inHead, e.cst(half)), e.cst(half), e.cst(-half));
+    Value offset =
+        e.select(e.lt(inHead, e.cst(half)), e.cst(half), e.cst(-half));
     return e.load(type(), tileAt(0, row, e.add(column, offset)));
   }
   if (!lanes) {
     Value odd = e.rem(inHead, 2);
-    return e.load(type(), tileAt(0, row, e.sub(e.add(column, 1), e.mul(odd, 2))));
+    return e.load(type(),
+                  tileAt(0, row, e.sub(e.add(column, 1), e.mul(odd, 2))));
   }
   SmallVector<int64_t> swap;
   for (int64_t i = 0; i < lanes; ++i)
@@ -92,13 +97,15 @@ Value Epilogue::region(ValueRange args) {
     Value r = emitElementwise(e, &op, in);
     if (!r)
       return {};
-    map.map(op.getResult(0), isa<arith::ConstantOp>(op) ? e.splat(r, lanes) : r);
+    map.map(op.getResult(0),
+            isa<arith::ConstantOp>(op) ? e.splat(r, lanes) : r);
   }
   return map.lookup(block.getTerminator()->getOperand(0));
 }
 
 void Epilogue::append(Value v, Value column, const KVPlace &place) {
-  const int64_t d = plan.cacheType.getHeadDim(), page = plan.cacheType.getPage();
+  const int64_t d = plan.cacheType.getHeadDim(),
+                page = plan.cacheType.getPage();
   Value head = e.div(column, d), inHead = e.rem(column, d);
   Value block = e.at(place.block, e.mul(head, gptc_kv_block_bytes(d, page)));
   if (s.append == gpt::Append::Values) {
@@ -111,9 +118,11 @@ void Epilogue::append(Value v, Value column, const KVPlace &place) {
     e.store(e.lane(v, i), e.at(first, i * page * 4));
 }
 
-void Epilogue::column(Value row, Value globalRow, Value column, const KVPlace &place) {
+void Epilogue::column(Value row, Value globalRow, Value column,
+                      const KVPlace &place) {
   Value global = e.add(e.mul(panel0, plan.nr), column);
-  Value mask = tails() ? e.firstLanes(e.sub(e.cst(s.n), global), lanes) : Value();
+  Value mask =
+      tails() ? e.firstLanes(e.sub(e.cst(s.n), global), lanes) : Value();
   Values args;
   for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
     Value acc = e.load(type(), tileAt(lane, row, column));
@@ -147,51 +156,69 @@ void Epilogue::row(Value row, Value globalRow, Value columns) {
   KVPlace place;
   if (s.append != gpt::Append::None) {
     auto index = [&](Value ids) {
-      return Value(arith::ExtSIOp::create(e.b, e.loc, e.i64(), e.load(e.i32(), e.elem(ids, globalRow))));
+      return Value(arith::ExtSIOp::create(
+          e.b, e.loc, e.i64(), e.load(e.i32(), e.elem(ids, globalRow))));
     };
-    place = kvPlace(e, cacheView, plan.cacheType, index(sequences), index(positions));
+    place = kvPlace(e, cacheView, plan.cacheType, index(sequences),
+                    index(positions));
   }
-  e.loop(e.cst(0), columns, std::max<int64_t>(lanes, 1), [&](Value col) { column(row, globalRow, col, place); });
+  e.loop(e.cst(0), columns, std::max<int64_t>(lanes, 1),
+         [&](Value col) { column(row, globalRow, col, place); });
 }
 
-void gptc::cpu::emitEpilogue(Emitter &outer, KernelContext &kc, const GemmPlan &plan, unsigned section, Value row0, Value rows,
-                             Value panel0, Value panels, Value tile) {
-  std::string fn = fmt::format("{}_epilogue{}", kc.kernel.getSymName().str(), section);
-  outer.call(fn, {kc.args, kc.dims, row0, rows, panel0, panels, tile}, [&](Emitter &e, ValueRange v) {
-    KernelContext c = kc;
-    c.args = v[0];
-    c.dims = v[1];
-    const GemmSection &s = plan.sections[section];
-    Epilogue ep{e, c, plan, s, v[6], v[4], {}, {}, {}, {}, {}, {}, {}, columnLanes(plan, s, e.target)};
-    for (int b : s.biases)
-      ep.biases.push_back(b >= 0 ? c.arg(e, b) : Value());
-    for (unsigned r : plan.residuals)
-      ep.residuals.push_back(c.arg(e, r));
-    if (s.rope)
-      ep.table = c.arg(e, plan.ropeTable);
-    if (s.append != gpt::Append::None) {
-      ep.cacheView = c.arg(e, plan.cache);
-      ep.positions = c.arg(e, plan.positions);
-      ep.sequences = c.arg(e, plan.sequences);
-    } else {
-      ep.out = c.result(e, s.result);
-    }
-    Value columns = e.min(e.mul(v[5], plan.nr), e.sub(e.cst(s.n), e.mul(v[4], plan.nr)));
-    ep.addBias(v[3], columns);
-    e.loop(e.cst(0), v[3], 1, [&](Value r) { ep.row(r, e.add(v[2], r), columns); });
-  });
+void gptc::cpu::emitEpilogue(Emitter &outer, KernelContext &kc,
+                             const GemmPlan &plan, unsigned section, Value row0,
+                             Value rows, Value panel0, Value panels,
+                             Value tile) {
+  std::string fn =
+      fmt::format("{}_epilogue{}", kc.kernel.getSymName().str(), section);
+  outer.call(
+      fn, {kc.args, kc.dims, row0, rows, panel0, panels, tile},
+      [&](Emitter &e, ValueRange v) {
+        KernelContext c = kc;
+        c.args = v[0];
+        c.dims = v[1];
+        const GemmSection &s = plan.sections[section];
+        Epilogue ep{
+            e,  c,  plan, s,  v[6], v[4], {},
+            {}, {}, {},   {}, {},   {},   columnLanes(plan, s, e.target)};
+        for (int b : s.biases)
+          ep.biases.push_back(b >= 0 ? c.arg(e, b) : Value());
+        for (unsigned r : plan.residuals)
+          ep.residuals.push_back(c.arg(e, r));
+        if (s.rope)
+          ep.table = c.arg(e, plan.ropeTable);
+        if (s.append != gpt::Append::None) {
+          ep.cacheView = c.arg(e, plan.cache);
+          ep.positions = c.arg(e, plan.positions);
+          ep.sequences = c.arg(e, plan.sequences);
+        } else {
+          ep.out = c.result(e, s.result);
+        }
+        Value columns = e.min(e.mul(v[5], plan.nr),
+                              e.sub(e.cst(s.n), e.mul(v[4], plan.nr)));
+        ep.addBias(v[3], columns);
+        e.loop(e.cst(0), v[3], 1,
+               [&](Value r) { ep.row(r, e.add(v[2], r), columns); });
+      });
 }
 
-Value gptc::cpu::kvBlock(Emitter &e, Value view, gpt::KVCacheType type, Value sequence, Value index) {
+Value gptc::cpu::kvBlock(Emitter &e, Value view, gpt::KVCacheType type,
+                         Value sequence, Value index) {
   Value pool = e.load(e.ptr(), view);
   Value pages = e.load(e.ptr(), e.at(view, offsetof(gptc_kv_view, pages)));
-  Value maxPages = e.load(e.i64(), e.at(view, offsetof(gptc_kv_view, max_pages)));
-  Value number = e.load(e.i32(), e.elem(pages, e.add(e.mul(sequence, maxPages), index)));
+  Value maxPages =
+      e.load(e.i64(), e.at(view, offsetof(gptc_kv_view, max_pages)));
+  Value number =
+      e.load(e.i32(), e.elem(pages, e.add(e.mul(sequence, maxPages), index)));
   number = arith::ExtSIOp::create(e.b, e.loc, e.i64(), number);
-  int64_t stride = type.getLayers() * type.getHeads() * gptc_kv_block_bytes(type.getHeadDim(), type.getPage());
+  int64_t stride = type.getLayers() * type.getHeads() *
+                   gptc_kv_block_bytes(type.getHeadDim(), type.getPage());
   return e.at(pool, e.mul(number, stride));
 }
 
-KVPlace gptc::cpu::kvPlace(Emitter &e, Value view, gpt::KVCacheType type, Value sequence, Value position) {
-  return {kvBlock(e, view, type, sequence, e.div(position, type.getPage())), e.rem(position, type.getPage())};
+KVPlace gptc::cpu::kvPlace(Emitter &e, Value view, gpt::KVCacheType type,
+                           Value sequence, Value position) {
+  return {kvBlock(e, view, type, sequence, e.div(position, type.getPage())),
+          e.rem(position, type.getPage())};
 }

@@ -1,9 +1,10 @@
 //===- GemmKernel.cpp - the loops around the micro-kernels ----------------===//
 //
 // Threads share the panels of all sections; K is never split. Few rows (< MR):
-// weights stream once, straight from their storage format. Many rows: MC rows of
-// A are packed, each unit of panels is unpacked to f32 once for them, and full
-// register tiles run over it (Goto and van de Geijn, ACM TOMS 34(3), 2008).
+// weights stream once, straight from their storage format. Many rows: MC rows
+// of A are packed, each unit of panels is unpacked to f32 once for them, and
+// full register tiles run over it (Goto and van de Geijn, ACM TOMS 34(3),
+// 2008).
 //
 //===----------------------------------------------------------------------===//
 #include "GemmPlan.h"
@@ -38,12 +39,16 @@ struct Gemm {
       from = to;
     }
   }
-  int64_t stride(const GemmSection &s, unsigned lane) { return panelBytes(s.storage[lane], p.nr, p.k); }
+  int64_t stride(const GemmSection &s, unsigned lane) {
+    return panelBytes(s.storage[lane], p.nr, p.k);
+  }
   Value panelAt(const GemmSection &s, unsigned lane, Value panel) {
     return e.at(c.arg(e, s.weights[lane]), e.mul(panel, stride(s, lane)));
   }
   MicroOperands operands(Value a, Value b, int64_t panelStride, Value cAt) {
-    return {a, e.cst(p.k), b, e.cst(panelStride), e.cst(p.nr), cAt, e.cst(p.tilePitch()), e.cst(p.k)};
+    return {
+        a,   e.cst(p.k),           b,         e.cst(panelStride), e.cst(p.nr),
+        cAt, e.cst(p.tilePitch()), e.cst(p.k)};
   }
   Value tileAt(unsigned lane, Value row, Value panel) {
     Value columns = e.add(e.mul(panel, p.nr), e.mul(row, p.tilePitch()));
@@ -51,19 +56,24 @@ struct Gemm {
   }
 
   void fewRows(unsigned section, Value lo, Value hi);
-  void manyRows(unsigned section, Value lo, Value hi, Value packed, Value row0, Value rows);
+  void manyRows(unsigned section, Value lo, Value hi, Value packed, Value row0,
+                Value rows);
   void pack(Value packed, Value row0, Value rows);
-  std::pair<Value, Value> panelsOf(unsigned section, int64_t base, Value from, Value to);
+  std::pair<Value, Value> panelsOf(unsigned section, int64_t base, Value from,
+                                   Value to);
 };
 
 } // namespace
 
-// The part of [from, to) of all panels that lies in this section, in whole units.
-std::pair<Value, Value> Gemm::panelsOf(unsigned section, int64_t base, Value from, Value to) {
+// The part of [from, to) of all panels that lies in this section, in whole
+// units.
+std::pair<Value, Value> Gemm::panelsOf(unsigned section, int64_t base,
+                                       Value from, Value to) {
   int64_t panels = (p.sections[section].n + p.nr - 1) / p.nr;
   auto clip = [&](Value v) {
     Value in = e.min(e.max(e.sub(v, base), e.cst(0)), e.cst(panels));
-    return e.select(e.eq(in, e.cst(panels)), in, e.mul(e.div(in, p.unit), p.unit));
+    return e.select(e.eq(in, e.cst(panels)), in,
+                    e.mul(e.div(in, p.unit), p.unit));
   };
   return {clip(from), clip(to)};
 }
@@ -76,13 +86,16 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
       Value a = e.elem(x, e.mul(r0, p.k));
       for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
         Value from = e.cst(0);
-        for (int64_t n = panelsFor(e.target, rows, s.storage[lane]); n >= 1; n /= 2) {
+        for (int64_t n = panelsFor(e.target, rows, s.storage[lane]); n >= 1;
+             n /= 2) {
           MicroKernel mk{rows, n};
           mk.storage = s.storage[lane];
           Value to = e.mul(e.div(panels, n), n);
           e.loop(from, to, n, [&](Value q) {
-            callMicroKernel(e, mk, operands(a, panelAt(s, lane, e.add(panel0, q)), stride(s, lane),
-                                            tileAt(lane, e.cst(0), q)));
+            callMicroKernel(e, mk,
+                            operands(a, panelAt(s, lane, e.add(panel0, q)),
+                                     stride(s, lane),
+                                     tileAt(lane, e.cst(0), q)));
           });
           from = to;
         }
@@ -96,14 +109,16 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
 void Gemm::pack(Value packed, Value row0, Value rows) {
   e.loop(e.cst(0), rows, 1, [&](Value r) {
     Value from = e.elem(x, e.mul(e.add(row0, r), p.k));
-    Value to = e.elem(packed, e.add(e.mul(e.div(r, p.mr), p.mr * p.k), e.rem(r, p.mr)));
+    Value to = e.elem(packed,
+                      e.add(e.mul(e.div(r, p.mr), p.mr * p.k), e.rem(r, p.mr)));
     e.loop(e.cst(0), e.cst(p.k), 1, [&](Value k) {
       e.store(e.load(e.f32(), e.elem(from, k)), e.elem(to, e.mul(k, p.mr)));
     });
   });
 }
 
-void Gemm::manyRows(unsigned section, Value lo, Value hi, Value packed, Value row0, Value rows) {
+void Gemm::manyRows(unsigned section, Value lo, Value hi, Value packed,
+                    Value row0, Value rows) {
   const GemmSection &s = p.sections[section];
   const int64_t f32Panel = p.k * p.nr * 4;
   e.loop(lo, hi, p.unit, [&](Value panel0) {
@@ -111,12 +126,15 @@ void Gemm::manyRows(unsigned section, Value lo, Value hi, Value packed, Value ro
     auto source = [&](unsigned lane, Value q) {
       if (s.storage[lane] == gpt::Storage::F32)
         return panelAt(s, lane, e.add(panel0, q));
-      return e.at(unpacked, e.add(e.mul(q, f32Panel), lane * p.unit * f32Panel));
+      return e.at(unpacked,
+                  e.add(e.mul(q, f32Panel), lane * p.unit * f32Panel));
     };
     for (unsigned lane = 0; lane < s.weights.size(); ++lane)
       if (s.storage[lane] != gpt::Storage::F32)
         e.loop(e.cst(0), panels, 1, [&](Value q) {
-          callUnpackPanel(e, s.storage[lane], panelAt(s, lane, e.add(panel0, q)), source(lane, q), e.cst(p.k));
+          callUnpackPanel(e, s.storage[lane],
+                          panelAt(s, lane, e.add(panel0, q)), source(lane, q),
+                          e.cst(p.k));
         });
     e.loop(e.cst(0), rows, p.mr, [&](Value t) {
       Value a = e.elem(packed, e.mul(t, p.k));
@@ -126,11 +144,16 @@ void Gemm::manyRows(unsigned section, Value lo, Value hi, Value packed, Value ro
         mk.packedRows = p.mr;
         for (unsigned lane = 0; lane < s.weights.size(); ++lane)
           e.loop(e.cst(0), panels, 1, [&](Value q) {
-            callMicroKernel(e, mk, operands(e.elem(a, r0), source(lane, q), f32Panel, tileAt(lane, r0, q)));
+            callMicroKernel(e, mk,
+                            operands(e.elem(a, r0), source(lane, q), f32Panel,
+                                     tileAt(lane, r0, q)));
           });
       };
-      e.ifThen(e.eq(count, e.cst(p.mr)), [&] { run(e.cst(0), p.mr); }, [&] { coverRows(count, run); });
-      emitEpilogue(e, c, p, section, e.add(row0, t), count, panel0, panels, tile);
+      e.ifThen(
+          e.eq(count, e.cst(p.mr)), [&] { run(e.cst(0), p.mr); },
+          [&] { coverRows(count, run); });
+      emitEpilogue(e, c, p, section, e.add(row0, t), count, panel0, panels,
+                   tile);
     });
   });
 }
@@ -140,9 +163,16 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
   for (const GemmSection &s : plan.sections)
     for (unsigned w : s.weights)
       if (!c.storage(w))
-        return op->emitOpError("expected a stored weight (an ml_program.global with gpt.stored), got an activation; use gpt.matmul "
-                               "for products of two activations");
-  Gemm g{e, c, plan, c.rows(e, 0), c.arg(e, plan.x), e.at(c.scratch, plan.unpackedOffset()),
+        return op->emitOpError(
+            "expected a stored weight (an ml_program.global with gpt.stored), "
+            "got an activation; use gpt.matmul "
+            "for products of two activations");
+  Gemm g{e,
+         c,
+         plan,
+         c.rows(e, 0),
+         c.arg(e, plan.x),
+         e.at(c.scratch, plan.unpackedOffset()),
          e.at(c.scratch, plan.tileOffset())};
   int64_t total = 0;
   for (const GemmSection &s : plan.sections)
@@ -157,12 +187,17 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
     }
   };
   e.ifThen(
-      e.lt(g.m, e.cst(plan.mr)), [&] { sections([&](unsigned i, Value lo, Value hi) { g.fewRows(i, lo, hi); }); },
+      e.lt(g.m, e.cst(plan.mr)),
+      [&] {
+        sections([&](unsigned i, Value lo, Value hi) { g.fewRows(i, lo, hi); });
+      },
       [&] {
         e.loop(e.cst(0), g.m, plan.mc, [&](Value row0) {
           Value rows = e.min(e.cst(plan.mc), e.sub(g.m, row0));
           g.pack(c.scratch, row0, rows);
-          sections([&](unsigned i, Value lo, Value hi) { g.manyRows(i, lo, hi, c.scratch, row0, rows); });
+          sections([&](unsigned i, Value lo, Value hi) {
+            g.manyRows(i, lo, hi, c.scratch, row0, rows);
+          });
         });
       });
   return success();

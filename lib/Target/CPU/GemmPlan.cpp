@@ -27,7 +27,9 @@ static void readTiles(GemmPlan &p, gpt::KernelOp kernel) {
 GemmPlan gptc::cpu::planGemm(KernelContext &c) {
   GemmPlan p;
   Operation *op = c.kernel.kernelOp();
-  auto storage = [&](unsigned i) { return c.storage(i).value_or(gpt::Storage::F32); };
+  auto storage = [&](unsigned i) {
+    return c.storage(i).value_or(gpt::Storage::F32);
+  };
   if (auto linear = dyn_cast<gpt::LinearOp>(op)) {
     p.k = linear.inFeatures();
     GemmSection s;
@@ -62,7 +64,8 @@ GemmPlan gptc::cpu::planGemm(KernelContext &c) {
   int result = 0;
   for (unsigned i = 0; i < gemm.numSections(); ++i) {
     GemmSection s;
-    for (unsigned w = gemm.getLanes() ? 0 : i; w < (gemm.getLanes() ? weights : i + 1); ++w) {
+    for (unsigned w = gemm.getLanes() ? 0 : i;
+         w < (gemm.getLanes() ? weights : i + 1); ++w) {
       s.weights.push_back(1 + w);
       s.biases.push_back(biasOf[w]);
       s.storage.push_back(storage(1 + w));

@@ -1,4 +1,4 @@
-//===- GemmPlan.h - a GEMM kernel's parts and tile sizes -------*- C++ -*-===//
+//===- GemmPlan.h - a GEMM kernel's parts and tile sizes --------*- C++ -*-===//
 //
 // One description of gpt.linear and gpt.fused_gemm for the generator.
 // Dimensions: M rows (tokens), K input features, N output features; the tile
@@ -12,14 +12,15 @@
 namespace gptc::cpu {
 
 struct GemmSection {
-  llvm::SmallVector<unsigned> weights; ///< kernel argument of each lane's weight
-  llvm::SmallVector<int> biases;       ///< kernel argument, or -1
+  llvm::SmallVector<unsigned>
+      weights;                   ///< kernel argument of each lane's weight
+  llvm::SmallVector<int> biases; ///< kernel argument, or -1
   llvm::SmallVector<gpt::Storage> storage;
   int64_t n = 0;
   std::optional<gpt::RopePairs> rope;
   gpt::Append append = gpt::Append::None;
-  int result = -1;                     ///< kernel result, or -1 if it appends
-  mlir::Region *epilogue = nullptr;    ///< null: the accumulator itself
+  int result = -1;                  ///< kernel result, or -1 if it appends
+  mlir::Region *epilogue = nullptr; ///< null: the accumulator itself
 };
 
 struct GemmPlan {
@@ -36,19 +37,28 @@ struct GemmPlan {
 
   // Scratch: packed A, unpacked weights, the accumulator tile; byte offsets.
   int64_t unpackedOffset() const { return mc * k * 4; }
-  int64_t tileOffset() const { return unpackedOffset() + (needsUnpack ? maxLanes() * unit * nr * k * 4 : 0); }
-  int64_t tilePitch() const { return group * nr; }               ///< elements between rows
-  int64_t lanePitch() const { return mr * tilePitch(); }         ///< elements between lanes
-  int64_t scratchBytes() const { return tileOffset() + maxLanes() * lanePitch() * 4; }
+  int64_t tileOffset() const {
+    return unpackedOffset() +
+           (needsUnpack ? maxLanes() * unit * nr * k * 4 : 0);
+  }
+  int64_t tilePitch() const { return group * nr; } ///< elements between rows
+  int64_t lanePitch() const {
+    return mr * tilePitch();
+  } ///< elements between lanes
+  int64_t scratchBytes() const {
+    return tileOffset() + maxLanes() * lanePitch() * 4;
+  }
   bool needsUnpack = false;
 };
 
 /// The plan of a kernel whose op is a linear or fused_gemm.
 GemmPlan planGemm(KernelContext &c);
 
-/// Runs the epilogue of a section over `rows` rows from row0 and `panels` panels from panel0, whose accumulators lie at
-/// `tile` (plan.tilePitch, plan.lanePitch).
-void emitEpilogue(Emitter &e, KernelContext &c, const GemmPlan &plan, unsigned section, Value row0, Value rows, Value panel0,
+/// Runs the epilogue of a section over `rows` rows from row0 and `panels`
+/// panels from panel0, whose accumulators lie at `tile` (plan.tilePitch,
+/// plan.lanePitch).
+void emitEpilogue(Emitter &e, KernelContext &c, const GemmPlan &plan,
+                  unsigned section, Value row0, Value rows, Value panel0,
                   Value panels, Value tile);
 
 } // namespace gptc::cpu

@@ -12,7 +12,8 @@ using namespace gptc;
 using namespace gptc::cpu;
 
 static Value konst(Emitter &e, Value like, double v) {
-  return e.constFp(e.sameShape(like, cast<FloatType>(getElementTypeOrSelf(like))), v);
+  return e.constFp(
+      e.sameShape(like, cast<FloatType>(getElementTypeOrSelf(like))), v);
 }
 
 static Value horner(Emitter &e, Value x, ArrayRef<double> c) {
@@ -22,25 +23,32 @@ static Value horner(Emitter &e, Value x, ArrayRef<double> c) {
   return p;
 }
 
-// exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln2/2; exp(r) by its Taylor polynomial of degree 7 (remainder 2e-9).
-// Error below 1.2e-7 (one ulp). 0 below -87.33 (no denormals), +inf above 88.72.
+// exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln2/2; exp(r) by its Taylor
+// polynomial of degree 7 (remainder 2e-9). Error below 1.2e-7 (one ulp). 0
+// below -87.33 (no denormals), +inf above 88.72.
 Value gptc::cpu::emitExp(Emitter &e, Value x) {
   Type ft = x.getType(), it = e.sameShape(x, e.i32());
-  const double shifter = 12582912.0; // 1.5 * 2^23: adding it rounds to an integer in the low mantissa bits
+  const double shifter = 12582912.0; // 1.5 * 2^23: adding it rounds to an
+                                     // integer in the low mantissa bits
   Value t = e.fma(x, konst(e, x, 1.44269504088896341), konst(e, x, shifter));
   Value n = e.fsub(t, konst(e, x, shifter));
-  Value r = e.fma(n, konst(e, x, -0.693145751953125), x); // ln 2 in two parts, the first exact in 15 bits
+  Value r = e.fma(n, konst(e, x, -0.693145751953125),
+                  x); // ln 2 in two parts, the first exact in 15 bits
   r = e.fma(n, konst(e, x, -1.42860682030941723212e-6), r);
-  Value p = horner(e, r, {1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0});
+  Value p = horner(
+      e, r,
+      {1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0});
   // p * 2^n in two steps (n can be 128, whose power alone is infinite).
   Value bits = arith::BitcastOp::create(e.b, e.loc, it, t);
   Value k = arith::SubIOp::create(e.b, e.loc, bits, e.constInt(it, 0x4B400000));
   Value shifted = arith::ShLIOp::create(e.b, e.loc, k, e.constInt(it, 23));
   Value pb = arith::BitcastOp::create(e.b, e.loc, it, p);
-  Value y = arith::BitcastOp::create(e.b, e.loc, ft, Value(arith::AddIOp::create(e.b, e.loc, pb, shifted)));
+  Value y = arith::BitcastOp::create(
+      e.b, e.loc, ft, Value(arith::AddIOp::create(e.b, e.loc, pb, shifted)));
   y = e.select(e.flt(x, konst(e, x, -87.33)), konst(e, x, 0.0), y);
   y = e.select(e.flt(konst(e, x, 88.72), x), e.infinity(ft, false), y);
-  Value nan = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO, x, x);
+  Value nan =
+      arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO, x, x);
   return e.select(nan, x, y);
 }
 
@@ -50,27 +58,34 @@ Value gptc::cpu::emitSigmoid(Emitter &e, Value x) {
   return e.fdiv(one, e.fadd(one, emitExp(e, e.fneg(x))));
 }
 
-// 1 - 2 / (exp(2x) + 1); a Taylor polynomial below 0.25, where that would cancel. Absolute error below 2e-7.
+// 1 - 2 / (exp(2x) + 1); a Taylor polynomial below 0.25, where that would
+// cancel. Absolute error below 2e-7.
 Value gptc::cpu::emitTanh(Emitter &e, Value x) {
   Value one = konst(e, x, 1.0), two = konst(e, x, 2.0);
   Value big = e.fsub(one, e.fdiv(two, e.fadd(emitExp(e, e.fmul(x, two)), one)));
   Value x2 = e.fmul(x, x);
-  Value small = e.fmul(x, horner(e, x2, {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0}));
+  Value small = e.fmul(
+      x, horner(e, x2, {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0}));
   Value isSmall = e.flt(x2, konst(e, x, 0.0625));
   return e.select(isSmall, small, big);
 }
 
-// erfc(z), z >= 0: t exp(-z^2 + P(t)), t = 1 / (1 + z/2); Chebyshev fit of Press et al., Numerical Recipes, 6.2: 1.2e-7 plus
-// the rounding of the exponent (z^2 ulp).
+// erfc(z), z >= 0: t exp(-z^2 + P(t)), t = 1 / (1 + z/2); Chebyshev fit of
+// Press et al., Numerical Recipes, 6.2: 1.2e-7 plus the rounding of the
+// exponent (z^2 ulp).
 static Value erfc(Emitter &e, Value z) {
   Value one = konst(e, z, 1.0);
   Value t = e.fdiv(one, e.fma(z, konst(e, z, 0.5), one));
-  Value p = horner(e, t, {0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196,
-                          1.00002368, -1.26551223});
+  Value p =
+      horner(e, t,
+             {0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807,
+              -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223});
   return e.fmul(t, emitExp(e, e.fma(e.fneg(z), z, p)));
 }
 
-static Value absolute(Emitter &e, Value x) { return e.select(e.flt(x, konst(e, x, 0.0)), e.fneg(x), x); }
+static Value absolute(Emitter &e, Value x) {
+  return e.select(e.flt(x, konst(e, x, 0.0)), e.fneg(x), x);
+}
 
 // Absolute error below 3e-7; a Taylor polynomial near 0.
 Value gptc::cpu::emitErf(Emitter &e, Value x) {
@@ -85,29 +100,35 @@ Value gptc::cpu::emitErf(Emitter &e, Value x) {
 
 Value gptc::cpu::emitGelu(Emitter &e, Value x, gpt::GeluKind kind) {
   // -FLT_MAX instead of -inf, so that x * 0 is -0 there.
-  x = e.select(e.flt(x, konst(e, x, -3.4028234663852886e38)), konst(e, x, -3.4028234663852886e38), x);
+  x = e.select(e.flt(x, konst(e, x, -3.4028234663852886e38)),
+               konst(e, x, -3.4028234663852886e38), x);
   if (kind == gpt::GeluKind::Quick)
     return e.fmul(x, emitSigmoid(e, e.fmul(x, konst(e, x, 1.702))));
   if (kind == gpt::GeluKind::Tanh) {
-    // (1 + tanh u) / 2 = sigmoid(2u) keeps the negative tail's relative accuracy.
+    // (1 + tanh u) / 2 = sigmoid(2u) keeps the negative tail's relative
+    // accuracy.
     Value x2 = e.fmul(x, x);
     const double c = 1.5957691216057308; // 2 sqrt(2 / pi)
     Value u = e.fmul(x, e.fma(x2, konst(e, x, 0.044715 * c), konst(e, x, c)));
     return e.fmul(x, emitSigmoid(e, u));
   }
   Value half = konst(e, x, 0.5);
-  Value tail = e.fmul(half, erfc(e, e.fmul(absolute(e, x), konst(e, x, 0.70710678118654752))));
-  Value phi = e.select(e.flt(x, konst(e, x, 0.0)), tail, e.fsub(konst(e, x, 1.0), tail));
+  Value tail = e.fmul(
+      half, erfc(e, e.fmul(absolute(e, x), konst(e, x, 0.70710678118654752))));
+  Value phi = e.select(e.flt(x, konst(e, x, 0.0)), tail,
+                       e.fsub(konst(e, x, 1.0), tail));
   return e.fmul(x, phi);
 }
 
 Value gptc::cpu::emitSilu(Emitter &e, Value x) {
-  x = e.select(e.flt(x, konst(e, x, -3.4028234663852886e38)), konst(e, x, -3.4028234663852886e38), x);
+  x = e.select(e.flt(x, konst(e, x, -3.4028234663852886e38)),
+               konst(e, x, -3.4028234663852886e38), x);
   return e.fmul(x, emitSigmoid(e, x));
 }
 
-// Argument reduced by pi/2 in three parts (Cody and Waite; exact products for |n| < 2^20), then Taylor polynomials on
-// |r| <= pi/4: absolute error below 1e-15.
+// Argument reduced by pi/2 in three parts (Cody and Waite; exact products for
+// |n| < 2^20), then Taylor polynomials on |r| <= pi/4: absolute error below
+// 1e-15.
 std::pair<Value, Value> gptc::cpu::emitSinCos(Emitter &e, Value x) {
   Type it = e.sameShape(x, e.i64()), ft = x.getType();
   const double shifter = 6755399441055744.0; // 1.5 * 2^52
@@ -131,10 +152,12 @@ std::pair<Value, Value> gptc::cpu::emitSinCos(Emitter &e, Value x) {
   Value q = arith::BitcastOp::create(e.b, e.loc, it, t);
   auto bit = [&](Value v, int64_t mask) {
     Value m = arith::AndIOp::create(e.b, e.loc, v, e.constInt(it, mask));
-    return Value(arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ne, m, e.constInt(it, 0)));
+    return Value(arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ne, m,
+                                       e.constInt(it, 0)));
   };
   Value swap = bit(q, 1), negSin = bit(q, 2);
-  Value negCos = bit(arith::AddIOp::create(e.b, e.loc, q, e.constInt(it, 1)), 2);
+  Value negCos =
+      bit(arith::AddIOp::create(e.b, e.loc, q, e.constInt(it, 1)), 2);
   Value sv = e.select(swap, cosine, sine), cv = e.select(swap, sine, cosine);
   sv = e.select(negSin, e.fneg(sv), sv);
   cv = e.select(negCos, e.fneg(cv), cv);
@@ -150,32 +173,42 @@ Value gptc::cpu::emitElementwise(Emitter &e, Operation *op, ValueRange in) {
       .Case([&](arith::DivFOp) { return e.fdiv(in[0], in[1]); })
       .Case([&](arith::NegFOp) { return e.fneg(in[0]); })
       .Case([&](arith::MaximumFOp) {
-        Value nan = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO, in[0], in[0]);
-        return e.select(nan, in[0], e.select(e.flt(in[1], in[0]), in[0], in[1]));
+        Value nan = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO,
+                                          in[0], in[0]);
+        return e.select(nan, in[0],
+                        e.select(e.flt(in[1], in[0]), in[0], in[1]));
       })
       .Case([&](arith::MinimumFOp) {
-        Value nan = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO, in[0], in[0]);
-        return e.select(nan, in[0], e.select(e.flt(in[0], in[1]), in[0], in[1]));
+        Value nan = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO,
+                                          in[0], in[0]);
+        return e.select(nan, in[0],
+                        e.select(e.flt(in[0], in[1]), in[0], in[1]));
       })
       .Case([&](math::FmaOp) { return e.fma(in[0], in[1], in[2]); })
       .Case([&](math::ExpOp) { return emitExp(e, in[0]); })
       .Case([&](math::TanhOp) { return emitTanh(e, in[0]); })
       .Case([&](math::ErfOp) { return emitErf(e, in[0]); })
       .Case([&](math::SqrtOp) { return e.fsqrt(in[0]); })
-      .Case([&](math::RsqrtOp) { return e.fdiv(konst(e, in[0], 1.0), e.fsqrt(in[0])); })
+      .Case([&](math::RsqrtOp) {
+        return e.fdiv(konst(e, in[0], 1.0), e.fsqrt(in[0]));
+      })
       .Case([&](math::AbsFOp) { return absolute(e, in[0]); })
       .Case([&](gpt::GeluOp g) { return emitGelu(e, in[0], g.getKind()); })
       .Case([&](gpt::SiluOp) { return emitSilu(e, in[0]); })
-      .Case([&](gpt::ScaleOp s) { return e.fmul(in[0], konst(e, in[0], s.getFactor().convertToDouble())); })
+      .Case([&](gpt::ScaleOp s) {
+        return e.fmul(in[0], konst(e, in[0], s.getFactor().convertToDouble()));
+      })
       .Case([&](arith::ConstantOp c) {
         Attribute v = c.getValue();
-        if (auto dense = dyn_cast<DenseElementsAttr>(v); dense && dense.isSplat())
+        if (auto dense = dyn_cast<DenseElementsAttr>(v);
+            dense && dense.isSplat())
           v = dense.getSplatValue<Attribute>();
         auto f = dyn_cast<FloatAttr>(v);
         return f ? e.constFp(e.f32(), f.getValueAsDouble()) : Value();
       })
       .Default([&](Operation *other) {
-        other->emitOpError("expected an elementwise f32 op of arith, math or gpt; the CPU target has no code for this one");
+        other->emitOpError("expected an elementwise f32 op of arith, math or "
+                           "gpt; the CPU target has no code for this one");
         return Value();
       });
 }

@@ -1,4 +1,4 @@
-//===- MicroKernel.h - register tiles of a GEMM ----------------*- C++ -*-===//
+//===- MicroKernel.h - register tiles of a GEMM -----------------*- C++ -*-===//
 //
 // C[R][P * V vectors] (+)= A[R][K] * B, held in registers over the whole of K.
 // Every element is one chain of multiply-adds over k = 0 .. K-1, in every
@@ -11,29 +11,34 @@
 namespace gptc::cpu {
 
 struct MicroKernel {
-  int64_t rows;                                ///< R
-  int64_t panels = 1;                          ///< P panels, panelStride bytes apart
-  int64_t vectors = 2;                         ///< vectors of a panel
-  gpt::Storage storage = gpt::Storage::F32;    ///< of B
-  int64_t packedRows = 0;                      ///< A is [K][packedRows]; 0: A is row-major with pitch lda
-  bool accumulate = false;                     ///< C is added to
+  int64_t rows;        ///< R
+  int64_t panels = 1;  ///< P panels, panelStride bytes apart
+  int64_t vectors = 2; ///< vectors of a panel
+  gpt::Storage storage = gpt::Storage::F32; ///< of B
+  int64_t packedRows =
+      0; ///< A is [K][packedRows]; 0: A is row-major with pitch lda
+  bool accumulate = false; ///< C is added to
 };
 
-/// Addresses: A f32; B as in Format/WeightLayout.h (f32, f16, bf16 with ldb elements between rows k); C f32 with pitch ldc,
-/// the panels' columns side by side. lda, ldb, ldc in elements, panelStride in bytes.
+/// Addresses: A f32; B as in Format/WeightLayout.h (f32, f16, bf16 with ldb
+/// elements between rows k); C f32 with pitch ldc, the panels' columns side by
+/// side. lda, ldb, ldc in elements, panelStride in bytes.
 struct MicroOperands {
   Value a, lda, b, panelStride, ldb, c, ldc, k;
 };
 void callMicroKernel(Emitter &e, const MicroKernel &m, const MicroOperands &o);
 
-/// The largest P of {4, 2, 1} whose accumulators fit the registers beside what B needs.
+/// The largest P of {4, 2, 1} whose accumulators fit the registers beside what
+/// B needs.
 int64_t panelsFor(const TargetDesc &t, int64_t rows, gpt::Storage storage);
 
 /// out[k][NR] f32 = the values of one packed panel.
-void callUnpackPanel(Emitter &e, gpt::Storage storage, Value panel, Value out, Value k);
+void callUnpackPanel(Emitter &e, gpt::Storage storage, Value panel, Value out,
+                     Value k);
 
 /// One value n, k of a packed matrix, as f32.
-Value loadPacked(Emitter &e, gpt::Storage storage, Value base, Value n, Value k, int64_t inFeatures);
+Value loadPacked(Emitter &e, gpt::Storage storage, Value base, Value n, Value k,
+                 int64_t inFeatures);
 
 /// Bytes of one packed panel; equal to gptc_panel_bytes.
 int64_t panelBytes(gpt::Storage storage, int64_t nr, int64_t k);

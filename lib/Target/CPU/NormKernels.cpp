@@ -1,7 +1,7 @@
 //===- NormKernels.cpp - layer_norm, rms_norm, softmax, masks -------------===//
 //
-// Row by row; threads share rows. Sums run in one vector accumulator and a fixed
-// tree, so a row's bits depend on the row alone.
+// Row by row; threads share rows. Sums run in one vector accumulator and a
+// fixed tree, so a row's bits depend on the row alone.
 //
 //===----------------------------------------------------------------------===//
 #include "SimpleKernels.h"
@@ -11,39 +11,47 @@ using namespace gptc;
 using namespace gptc::cpu;
 
 /// Sum over a row of f(x), f masked to zero past its end.
-static Value rowSum(Emitter &e, Value n, Value row, function_ref<Value(Value)> f) {
+static Value rowSum(Emitter &e, Value n, Value row,
+                    function_ref<Value(Value)> f) {
   Type vt = e.vec(e.f32());
-  Values r = forColumns(e, n, Values{e.constFp(vt, 0)}, [&](Value c, Value mask, ValueRange v) -> Values {
-    Value y = f(loadVector(e, e.elem(row, c), mask));
-    if (mask)
-      y = e.select(mask, y, e.constFp(vt, 0));
-    return {e.fadd(v[0], y)};
-  });
+  Values r = forColumns(e, n, Values{e.constFp(vt, 0)},
+                        [&](Value c, Value mask, ValueRange v) -> Values {
+                          Value y = f(loadVector(e, e.elem(row, c), mask));
+                          if (mask)
+                            y = e.select(mask, y, e.constFp(vt, 0));
+                          return {e.fadd(v[0], y)};
+                        });
   return e.laneSum(r[0]);
 }
 
 static Value inverseRoot(Emitter &e, Value sum, int64_t n, double eps) {
   Value mean = e.fdiv(sum, e.constFp(e.f32(), n));
-  return e.fdiv(e.constFp(e.f32(), 1), e.fsqrt(e.fadd(mean, e.constFp(e.f32(), eps))));
+  return e.fdiv(e.constFp(e.f32(), 1),
+                e.fsqrt(e.fadd(mean, e.constFp(e.f32(), eps))));
 }
 
-void gptc::cpu::emitLayerNorm(Emitter &e, KernelContext &c, gpt::LayerNormOp op) {
+void gptc::cpu::emitLayerNorm(Emitter &e, KernelContext &c,
+                              gpt::LayerNormOp op) {
   const int64_t n = c.shape(0).back(), lanes = e.target.lanes;
   Value x = c.arg(e, 0), gamma = c.arg(e, 1), out = c.result(e, 0);
   Value beta = op.getBeta() ? c.arg(e, 2) : Value();
   forShare(e, c, c.rows(e, 0), [&](Value r) {
-    Value row = e.elem(x, e.mul(r, n)), to = e.elem(out, e.mul(r, n)), width = e.cst(n);
-    Value mean = e.fdiv(rowSum(e, width, row, [](Value v) { return v; }), e.constFp(e.f32(), n));
+    Value row = e.elem(x, e.mul(r, n)), to = e.elem(out, e.mul(r, n)),
+          width = e.cst(n);
+    Value mean = e.fdiv(rowSum(e, width, row, [](Value v) { return v; }),
+                        e.constFp(e.f32(), n));
     Value m = e.splat(mean, lanes);
     Value squares = rowSum(e, width, row, [&](Value v) {
       Value d = e.fsub(v, m);
       return e.fmul(d, d);
     });
-    Value scale = e.splat(inverseRoot(e, squares, n, op.getEps().convertToDouble()), lanes);
+    Value scale = e.splat(
+        inverseRoot(e, squares, n, op.getEps().convertToDouble()), lanes);
     forColumns(e, width, [&](Value col, Value mask) {
       Value y = e.fmul(e.fsub(loadVector(e, e.elem(row, col), mask), m), scale);
       Value g = loadVector(e, e.elem(gamma, col), mask);
-      y = beta ? e.fma(y, g, loadVector(e, e.elem(beta, col), mask)) : e.fmul(y, g);
+      y = beta ? e.fma(y, g, loadVector(e, e.elem(beta, col), mask))
+               : e.fmul(y, g);
       storeVector(e, y, e.elem(to, col), mask);
     });
   });
@@ -53,17 +61,23 @@ void gptc::cpu::emitRmsNorm(Emitter &e, KernelContext &c, gpt::RmsNormOp op) {
   const int64_t n = c.shape(0).back();
   Value x = c.arg(e, 0), gamma = c.arg(e, 1), out = c.result(e, 0);
   forShare(e, c, c.rows(e, 0), [&](Value r) {
-    Value row = e.elem(x, e.mul(r, n)), to = e.elem(out, e.mul(r, n)), width = e.cst(n);
-    Value squares = rowSum(e, width, row, [&](Value v) { return e.fmul(v, v); });
-    Value scale = e.splat(inverseRoot(e, squares, n, op.getEps().convertToDouble()), e.target.lanes);
+    Value row = e.elem(x, e.mul(r, n)), to = e.elem(out, e.mul(r, n)),
+          width = e.cst(n);
+    Value squares =
+        rowSum(e, width, row, [&](Value v) { return e.fmul(v, v); });
+    Value scale =
+        e.splat(inverseRoot(e, squares, n, op.getEps().convertToDouble()),
+                e.target.lanes);
     forColumns(e, width, [&](Value col, Value mask) {
       Value y = e.fmul(loadVector(e, e.elem(row, col), mask), scale);
-      storeVector(e, e.fmul(y, loadVector(e, e.elem(gamma, col), mask)), e.elem(to, col), mask);
+      storeVector(e, e.fmul(y, loadVector(e, e.elem(gamma, col), mask)),
+                  e.elem(to, col), mask);
     });
   });
 }
 
-// A row of -inf has maximum -inf; against reference 0 its exponentials are 0 and so is the result.
+// A row of -inf has maximum -inf; against reference 0 its exponentials are 0
+// and so is the result.
 void gptc::cpu::emitSoftmax(Emitter &e, KernelContext &c) {
   Value x = c.arg(e, 0), out = c.result(e, 0);
   Value n = c.size(e, 0, c.rank(0) - 1);
@@ -71,18 +85,23 @@ void gptc::cpu::emitSoftmax(Emitter &e, KernelContext &c) {
   forShare(e, c, c.rows(e, 0), [&](Value r) {
     Value row = e.elem(x, e.mul(r, n)), to = e.elem(out, e.mul(r, n));
     Value none = e.infinity(vt, true);
-    Values best = forColumns(e, n, Values{none}, [&](Value col, Value mask, ValueRange v) -> Values {
-      Value s = loadVector(e, e.elem(row, col), mask);
-      return {e.fmax(v[0], mask ? e.select(mask, s, none) : s)};
-    });
+    Values best = forColumns(
+        e, n, Values{none}, [&](Value col, Value mask, ValueRange v) -> Values {
+          Value s = loadVector(e, e.elem(row, col), mask);
+          return {e.fmax(v[0], mask ? e.select(mask, s, none) : s)};
+        });
     Value m = e.laneMax(best[0]), zero = e.constFp(e.f32(), 0);
-    Value hidden = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ, m, e.infinity(e.f32(), true));
+    Value hidden = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ,
+                                         m, e.infinity(e.f32(), true));
     Value reference = e.splat(e.select(hidden, zero, m), e.target.lanes);
-    Values sum = forColumns(e, n, Values{e.constFp(vt, 0)}, [&](Value col, Value mask, ValueRange v) -> Values {
-      Value p = emitExp(e, e.fsub(loadVector(e, e.elem(row, col), mask), reference));
-      storeVector(e, p, e.elem(to, col), mask);
-      return {e.fadd(v[0], mask ? e.select(mask, p, e.constFp(vt, 0)) : p)};
-    });
+    Values sum = forColumns(
+        e, n, Values{e.constFp(vt, 0)},
+        [&](Value col, Value mask, ValueRange v) -> Values {
+          Value p = emitExp(
+              e, e.fsub(loadVector(e, e.elem(row, col), mask), reference));
+          storeVector(e, p, e.elem(to, col), mask);
+          return {e.fadd(v[0], mask ? e.select(mask, p, e.constFp(vt, 0)) : p)};
+        });
     Value l = e.laneSum(sum[0]);
     Value inverse = e.select(hidden, zero, e.fdiv(e.constFp(e.f32(), 1), l));
     Value f = e.splat(inverse, e.target.lanes);
@@ -94,7 +113,9 @@ void gptc::cpu::emitSoftmax(Emitter &e, KernelContext &c) {
 }
 
 /// out[r][j] = f(s[r][j]) with the row's number within its [Sq, Sk] matrix.
-static void mapScores(Emitter &e, KernelContext &c, function_ref<Value(Value s, Value row, Value i, Value col, Value mask)> f) {
+static void mapScores(
+    Emitter &e, KernelContext &c,
+    function_ref<Value(Value s, Value row, Value i, Value col, Value mask)> f) {
   Value sq = c.size(e, 0, c.rank(0) - 2), sk = c.size(e, 0, c.rank(0) - 1);
   Value x = c.arg(e, 0), out = c.result(e, 0);
   forShare(e, c, c.rows(e, 0), [&](Value r) {
@@ -102,7 +123,8 @@ static void mapScores(Emitter &e, KernelContext &c, function_ref<Value(Value s, 
     Value base = e.mul(r, sk);
     forColumns(e, sk, [&](Value col, Value mask) {
       Value at = e.add(base, col);
-      storeVector(e, f(loadVector(e, e.elem(x, at), mask), r, i, col, mask), e.elem(out, at), mask);
+      storeVector(e, f(loadVector(e, e.elem(x, at), mask), r, i, col, mask),
+                  e.elem(out, at), mask);
     });
   });
 }
@@ -110,14 +132,18 @@ static void mapScores(Emitter &e, KernelContext &c, function_ref<Value(Value s, 
 void gptc::cpu::emitCausalMask(Emitter &e, KernelContext &c) {
   Value shift = e.sub(c.size(e, 0, c.rank(0) - 1), c.size(e, 0, c.rank(0) - 2));
   mapScores(e, c, [&](Value s, Value, Value i, Value col, Value) {
-    Value visible = e.add(e.sub(e.add(i, shift), col), 1); // of this vector's keys
-    return e.select(e.firstLanes(visible, e.target.lanes), s, e.infinity(s.getType(), true));
+    Value visible =
+        e.add(e.sub(e.add(i, shift), col), 1); // of this vector's keys
+    return e.select(e.firstLanes(visible, e.target.lanes), s,
+                    e.infinity(s.getType(), true));
   });
 }
 
-LogicalResult gptc::cpu::emitMask(Emitter &e, KernelContext &c, gpt::MaskOp op) {
+LogicalResult gptc::cpu::emitMask(Emitter &e, KernelContext &c,
+                                  gpt::MaskOp op) {
   if (!op.getMask().getType().getElementType().isF32())
-    return op.emitOpError("expected an additive f32 mask; the CPU target has no code for boolean masks");
+    return op.emitOpError("expected an additive f32 mask; the CPU target has "
+                          "no code for boolean masks");
   Value mask = c.arg(e, 1), sk = c.size(e, 0, c.rank(0) - 1);
   bool perHead = c.rank(1) == c.rank(0);
   mapScores(e, c, [&](Value s, Value r, Value i, Value col, Value lanes) {

@@ -1,5 +1,8 @@
 //===- ObjectCode.cpp - LLVM IR to object code, in process ----------------===//
 #include "gptc/Target/CPU/CpuTarget.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -8,14 +11,12 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 
 using namespace mlir;
 using namespace gptc;
 
-static std::unique_ptr<llvm::TargetMachine> machineFor(const TargetDesc &t, std::string &error) {
+static std::unique_ptr<llvm::TargetMachine> machineFor(const TargetDesc &t,
+                                                       std::string &error) {
   static const bool once = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -24,26 +25,33 @@ static std::unique_ptr<llvm::TargetMachine> machineFor(const TargetDesc &t, std:
   }();
   (void)once;
   llvm::Triple triple(t.triple);
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
-  // Products and sums are fused only where the generator says fma: equal bits on every path.
+  // Products and sums are fused only where the generator says fma: equal bits
+  // on every path.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, t.cpu, t.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+      triple, t.cpu, t.features, options, llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Default));
 }
 
-std::unique_ptr<llvm::Module> gptc::translateToLLVM(ModuleOp module, const TargetDesc &target, llvm::LLVMContext &context) {
+std::unique_ptr<llvm::Module>
+gptc::translateToLLVM(ModuleOp module, const TargetDesc &target,
+                      llvm::LLVMContext &context) {
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
-  std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context, "gptc");
+  std::unique_ptr<llvm::Module> ir =
+      translateModuleToLLVMIR(module, context, "gptc");
   if (!ir)
     return nullptr;
   std::string error;
   auto machine = machineFor(target, error);
   if (!machine) {
-    module.emitError() << "no code generator for " << target.triple << ": " << error;
+    module.emitError() << "no code generator for " << target.triple << ": "
+                       << error;
     return nullptr;
   }
   ir->setTargetTriple(llvm::Triple(target.triple));
@@ -71,19 +79,23 @@ void gptc::optimizeModule(llvm::Module &module, const TargetDesc &target) {
   pb.registerFunctionAnalyses(fam);
   pb.registerLoopAnalyses(lam);
   pb.crossRegisterProxies(lam, fam, cgam, mam);
-  pb.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, mam);
+  pb.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, mam);
 }
 
-LogicalResult gptc::emitCode(llvm::Module &module, const TargetDesc &target, bool assembly, SmallVectorImpl<char> &out,
+LogicalResult gptc::emitCode(llvm::Module &module, const TargetDesc &target,
+                             bool assembly, SmallVectorImpl<char> &out,
                              std::string &error) {
   auto machine = machineFor(target, error);
   if (!machine)
     return failure();
   llvm::raw_svector_ostream os(out);
   llvm::legacy::PassManager pm;
-  auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  auto type = assembly ? llvm::CodeGenFileType::AssemblyFile
+                       : llvm::CodeGenFileType::ObjectFile;
   if (machine->addPassesToEmitFile(pm, os, nullptr, type)) {
-    error = "the target cannot emit " + std::string(assembly ? "assembly" : "object code");
+    error = "the target cannot emit " +
+            std::string(assembly ? "assembly" : "object code");
     return failure();
   }
   pm.run(module);

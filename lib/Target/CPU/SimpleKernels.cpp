@@ -6,20 +6,25 @@ using namespace mlir;
 using namespace gptc;
 using namespace gptc::cpu;
 
-Values gptc::cpu::forColumns(Emitter &e, Value n, ValueRange inits,
-                             function_ref<Values(Value, Value, ValueRange)> body) {
+Values
+gptc::cpu::forColumns(Emitter &e, Value n, ValueRange inits,
+                      function_ref<Values(Value, Value, ValueRange)> body) {
   const int64_t lanes = e.target.lanes;
   Value full = e.mul(e.div(n, lanes), lanes);
-  Values r = e.loop(e.cst(0), full, lanes, inits, [&](Value c, ValueRange v) { return body(c, {}, v); });
+  Values r = e.loop(e.cst(0), full, lanes, inits,
+                    [&](Value c, ValueRange v) { return body(c, {}, v); });
   APInt size;
   if (matchPattern(n, m_ConstantInt(&size)) && size.getSExtValue() % lanes == 0)
     return r;
   SmallVector<Type> types(ValueRange(r).getTypes());
   return e.ifElse(
-      e.lt(full, n), types, [&] { return body(full, e.firstLanes(e.sub(n, full), lanes), r); }, [&] { return r; });
+      e.lt(full, n), types,
+      [&] { return body(full, e.firstLanes(e.sub(n, full), lanes), r); },
+      [&] { return r; });
 }
 
-void gptc::cpu::forColumns(Emitter &e, Value n, function_ref<void(Value, Value)> body) {
+void gptc::cpu::forColumns(Emitter &e, Value n,
+                           function_ref<void(Value, Value)> body) {
   forColumns(e, n, {}, [&](Value c, Value mask, ValueRange) {
     body(c, mask);
     return Values();
@@ -27,7 +32,8 @@ void gptc::cpu::forColumns(Emitter &e, Value n, function_ref<void(Value, Value)>
 }
 
 Value gptc::cpu::loadVector(Emitter &e, Value p, Value mask) {
-  return mask ? e.loadMasked(e.vec(e.f32()), p, mask) : e.load(e.vec(e.f32()), p);
+  return mask ? e.loadMasked(e.vec(e.f32()), p, mask)
+              : e.load(e.vec(e.f32()), p);
 }
 
 void gptc::cpu::storeVector(Emitter &e, Value v, Value p, Value mask) {
@@ -38,10 +44,12 @@ void gptc::cpu::storeVector(Emitter &e, Value v, Value p, Value mask) {
 }
 
 Value gptc::cpu::loadIndex(Emitter &e, Value base, Value index) {
-  return arith::ExtSIOp::create(e.b, e.loc, e.i64(), e.load(e.i32(), e.elem(base, index)));
+  return arith::ExtSIOp::create(e.b, e.loc, e.i64(),
+                                e.load(e.i32(), e.elem(base, index)));
 }
 
-void gptc::cpu::forShare(Emitter &e, KernelContext &c, Value n, function_ref<void(Value)> body) {
+void gptc::cpu::forShare(Emitter &e, KernelContext &c, Value n,
+                         function_ref<void(Value)> body) {
   auto [from, to] = c.share(e, n);
   e.loop(from, to, 1, body);
 }
@@ -54,37 +62,45 @@ LogicalResult gptc::cpu::emitMap(Emitter &e, KernelContext &c, Operation *op) {
   for (Value v : op->getOperands()) {
     auto arg = dyn_cast<BlockArgument>(v);
     if (!arg && !v.getDefiningOp<arith::ConstantOp>())
-      return op->emitOpError("expected operands that are tensors of the result's shape or splat constants");
+      return op->emitOpError("expected operands that are tensors of the "
+                             "result's shape or splat constants");
     if (arg && c.storage(arg.getArgNumber()))
-      return op->emitOpError("expected activations, got a stored weight: matrices are packed for linear and embedding only");
+      return op->emitOpError(
+          "expected activations, got a stored weight: matrices are packed for "
+          "linear and embedding only");
   }
-  const int64_t chunk = 1024; // elements of a work unit: a multiple of every vector length, four pages
-  Value n = c.rows(e, op->getNumOperands() ? c.kernel.getArgumentTypes().size() : 0, 0);
+  const int64_t chunk = 1024; // elements of a work unit: a multiple of every
+                              // vector length, four pages
+  Value n = c.rows(
+      e, op->getNumOperands() ? c.kernel.getArgumentTypes().size() : 0, 0);
   LogicalResult ok = success();
   forShare(e, c, e.ceilDiv(n, chunk), [&](Value unit) {
     Value base = e.mul(unit, chunk);
-    forColumns(e, e.min(e.sub(n, base), e.cst(chunk)), [&](Value column, Value mask) {
-      Value at = e.add(base, column);
-      Values in;
-      for (Value v : op->getOperands()) {
-        if (auto arg = dyn_cast<BlockArgument>(v))
-          in.push_back(loadVector(e, e.elem(c.arg(e, arg.getArgNumber()), at), mask));
-        else if (Value k = emitElementwise(e, v.getDefiningOp(), {}))
-          in.push_back(e.splat(k, e.target.lanes));
-        else
-          ok = failure();
-      }
-      Value y = failed(ok) ? Value() : emitElementwise(e, op, in);
-      if (!y)
-        ok = failure();
-      else
-        storeVector(e, y, e.elem(c.result(e, 0), at), mask);
-    });
+    forColumns(e, e.min(e.sub(n, base), e.cst(chunk)),
+               [&](Value column, Value mask) {
+                 Value at = e.add(base, column);
+                 Values in;
+                 for (Value v : op->getOperands()) {
+                   if (auto arg = dyn_cast<BlockArgument>(v))
+                     in.push_back(loadVector(
+                         e, e.elem(c.arg(e, arg.getArgNumber()), at), mask));
+                   else if (Value k = emitElementwise(e, v.getDefiningOp(), {}))
+                     in.push_back(e.splat(k, e.target.lanes));
+                   else
+                     ok = failure();
+                 }
+                 Value y = failed(ok) ? Value() : emitElementwise(e, op, in);
+                 if (!y)
+                   ok = failure();
+                 else
+                   storeVector(e, y, e.elem(c.result(e, 0), at), mask);
+               });
   });
   return ok;
 }
 
-LogicalResult gptc::cpu::emitSimple(Emitter &e, KernelContext &c, Operation *op) {
+LogicalResult gptc::cpu::emitSimple(Emitter &e, KernelContext &c,
+                                    Operation *op) {
   LogicalResult ok = success();
   TypeSwitch<Operation *>(op)
       .Case([&](gpt::LayerNormOp o) { emitLayerNorm(e, c, o); })

@@ -1,20 +1,25 @@
-//===- SimpleKernels.h - kernels without register tiles --------*- C++ -*-===//
+//===- SimpleKernels.h - kernels without register tiles ---------*- C++ -*-===//
 #pragma once
 #include "Kernels.h"
 
 namespace gptc::cpu {
 
-/// Runs body over columns 0 .. n in vectors; the last, partial one comes with a mask of its lanes (else null).
+/// Runs body over columns 0 .. n in vectors; the last, partial one comes with a
+/// mask of its lanes (else null).
 Values forColumns(Emitter &e, Value n, mlir::ValueRange inits,
-                  llvm::function_ref<Values(Value column, Value mask, mlir::ValueRange carried)> body);
-void forColumns(Emitter &e, Value n, llvm::function_ref<void(Value column, Value mask)> body);
+                  llvm::function_ref<Values(Value column, Value mask,
+                                            mlir::ValueRange carried)>
+                      body);
+void forColumns(Emitter &e, Value n,
+                llvm::function_ref<void(Value column, Value mask)> body);
 /// f32 vectors under an optional mask.
 Value loadVector(Emitter &e, Value p, Value mask);
 void storeVector(Emitter &e, Value v, Value p, Value mask);
 /// i32 at base[index], widened.
 Value loadIndex(Emitter &e, Value base, Value index);
 /// rows [from, to) of this thread.
-void forShare(Emitter &e, KernelContext &c, Value n, llvm::function_ref<void(Value)> body);
+void forShare(Emitter &e, KernelContext &c, Value n,
+              llvm::function_ref<void(Value)> body);
 
 void emitLayerNorm(Emitter &e, KernelContext &c, gpt::LayerNormOp op);
 void emitRmsNorm(Emitter &e, KernelContext &c, gpt::RmsNormOp op);

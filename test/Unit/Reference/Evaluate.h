@@ -1,4 +1,4 @@
-//===- Evaluate.h - evaluates small MLIR texts in tests --------*- C++ -*-===//
+//===- Evaluate.h - evaluates small MLIR texts in tests ---------*- C++ -*-===//
 
 #ifndef GPTC_TEST_UNIT_REFERENCE_EVALUATE_H
 #define GPTC_TEST_UNIT_REFERENCE_EVALUATE_H

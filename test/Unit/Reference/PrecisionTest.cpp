@@ -1,4 +1,5 @@
-// Precision::Single is f32 arithmetic, bit for bit; Double is not touched by it.
+// Precision::Single is f32 arithmetic, bit for bit; Double is not touched by
+// it.
 #include "Evaluate.h"
 #include <cmath>
 

@@ -1,4 +1,4 @@
-//===- Gpt.h - the gpt dialect ---------------------------------*- C++ -*-===//
+//===- Gpt.h - the gpt dialect ----------------------------------*- C++ -*-===//
 //
 // Includes every generated declaration of the dialect: enums, attributes,
 // types, ops. docs/Semantics.md says what each op means.

@@ -1,5 +1,4 @@
-//===- ParseGuard.h - refuse text that would overflow the parser -*- C++
-//-*-===//
+//===- ParseGuard.h - refuse what overflows the parser ----------*- C++ -*-===//
 //
 // MLIR's parser and printer recurse once per nesting level, so a few thousand
 // open brackets, or as many aliases each made of the one before, overflow the
