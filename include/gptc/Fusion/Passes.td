@@ -1,4 +1,4 @@
-//===- Passes.td - passes of the Fusion room ----------------*- tablegen -*-===//
+//===- Passes.td - passes of the Fusion room ---------------*- tablegen -*-===//
 #ifndef GPTC_FUSION_PASSES
 #define GPTC_FUSION_PASSES
 

@@ -1,4 +1,4 @@
-//===- Passes.td - passes of the Kernel room ----------------*- tablegen -*-===//
+//===- Passes.td - passes of the Kernel room ---------------*- tablegen -*-===//
 #ifndef GPTC_KERNEL_PASSES
 #define GPTC_KERNEL_PASSES
 

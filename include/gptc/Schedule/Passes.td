@@ -1,4 +1,4 @@
-//===- Passes.td - passes of the Schedule room --------------*- tablegen -*-===//
+//===- Passes.td - passes of the Schedule room -------------*- tablegen -*-===//
 #ifndef GPTC_SCHEDULE_PASSES
 #define GPTC_SCHEDULE_PASSES
 

@@ -1,4 +1,4 @@
-//===- Passes.td - passes of the Stepping room --------------*- tablegen -*-===//
+//===- Passes.td - passes of the Stepping room -------------*- tablegen -*-===//
 #ifndef GPTC_STEPPING_PASSES
 #define GPTC_STEPPING_PASSES
 

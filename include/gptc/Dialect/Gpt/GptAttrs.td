@@ -1,4 +1,4 @@
-//===- GptAttrs.td - attributes of the gpt dialect ----------*- tablegen -*-===//
+//===- GptAttrs.td - attributes of the gpt dialect ---------*- tablegen -*-===//
 #ifndef GPTC_DIALECT_GPT_ATTRS
 #define GPTC_DIALECT_GPT_ATTRS
 

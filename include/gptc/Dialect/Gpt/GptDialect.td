@@ -1,4 +1,4 @@
-//===- GptDialect.td - the gpt dialect ----------------------*- tablegen -*-===//
+//===- GptDialect.td - the gpt dialect ---------------------*- tablegen -*-===//
 #ifndef GPTC_DIALECT_GPT_DIALECT
 #define GPTC_DIALECT_GPT_DIALECT
 

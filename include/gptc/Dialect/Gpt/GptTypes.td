@@ -1,4 +1,4 @@
-//===- GptTypes.td - types of the gpt dialect ---------------*- tablegen -*-===//
+//===- GptTypes.td - types of the gpt dialect --------------*- tablegen -*-===//
 #ifndef GPTC_DIALECT_GPT_TYPES
 #define GPTC_DIALECT_GPT_TYPES
 

@@ -1,0 +1,85 @@
+//===- FusedOps.td - what kernels compute ------------------*- tablegen -*-===//
+#ifndef GPTC_DIALECT_GPT_FUSEDOPS
+#define GPTC_DIALECT_GPT_FUSEDOPS
+
+include "gptc/Dialect/Gpt/GptOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// Fused ops: what kernels compute
+//===----------------------------------------------------------------------===//
+
+def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedResultSegments, SingleBlock,
+                                            IsolatedFromAbove, RecursiveMemoryEffects,
+                                            DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "one activation times one or several weights, each accumulator through an epilogue";
+  let description = [{
+    x [T, K]. *Sections* (default): weights are concatenated along N; section i has its own weight, optional bias, optional
+    rope, region and destination. *Lanes* (`lanes`): weights have equal N and one region sees one accumulator of each.
+
+    Region arguments, all f32 scalars, in this order: one accumulator (sections) or one per weight (lanes), each with its
+    bias added; then, if the section has a rope: the accumulator of the rotary partner channel, cos, signed sin
+    (see rope_table); then one element of each residual. The region holds scalar arith, math and gpt ops and yields one value.
+
+    A section with append = keys/values writes its yielded values to the cache (layer `layer`, position positions[t] of
+    sequence sequences[t]) and has no tensor result. Results: one tensor [T, N_i] per other section in order, then the cache
+    if there is one. Residuals [T, N] are allowed with one section or with lanes only.
+    ropes[i] is the pairing of section i or unit; the table is `rope_table` [T, 2, D].
+  }];
+  let arguments = (ins
+    Gpt_Tensor:$x,
+    Variadic<Gpt_Tensor>:$weights,
+    Variadic<Gpt_Tensor>:$biases,          // as many as has_bias has true
+    Variadic<Gpt_Tensor>:$residuals,
+    Optional<Gpt_Tensor>:$rope_table,
+    Optional<Gpt_Ids>:$positions,
+    Optional<Gpt_Ids>:$sequences,
+    Optional<Gpt_KVCacheType>:$cache,
+    UnitAttr:$lanes,
+    DenseBoolArrayAttr:$in_out,            // one per weight: stored [in, out]
+    DenseBoolArrayAttr:$has_bias,          // one per weight
+    ArrayAttr:$ropes,                      // one per section: rope_pairs or unit
+    ArrayAttr:$appends,                    // one per section: append
+    OptionalAttr<I64Attr>:$layer);
+  let results = (outs Variadic<Gpt_Tensor>:$outputs, Optional<Gpt_KVCacheType>:$cache_result);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$epilogues);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t numSections() { return getEpilogues().size(); }
+    /// Bias of weight i, or null.
+    ::mlir::Value biasOf(unsigned i);
+    /// Input features, and output features of weight i.
+    int64_t inFeatures();
+    int64_t outFeatures(unsigned i);
+    /// The pairing of section i, if it has a rope.
+    std::optional<::gptc::gpt::RopePairs> ropeOf(unsigned i);
+    ::gptc::gpt::Append appendOf(unsigned i);
+    /// The tensor result of section i, or null if it appends.
+    ::mlir::Value outputOf(unsigned i);
+  }];
+}
+
+def Gpt_YieldOp : Gpt_PureOp<"yield", [Terminator, ReturnLike, HasParent<"FusedGemmOp">]> {
+  let summary = "end of an epilogue";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+def Gpt_FlashAttentionOp : Gpt_Op<"flash_attention", [AttrSizedOperandSegments, Pure]> {
+  let summary = "softmax(scale * q k^T, masked) v without the score matrix (arXiv:2205.14135)";
+  let description = [{
+    Dense: q [H, Sq, D], k and v [H / groups, Sk, D], result [H, Sq, D]; causal is aligned bottom-right.
+    Cached: q [T, H*D] of a ragged batch, keys and values of layer `layer` in the cache up to each token's own position,
+    result [T, H*D]. Scale multiplies the product. A query that sees no key gives 0.
+    `%o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : ...`
+    `%o = gpt.flash_attention %q cache %c at %pos, %seq layer 0 causal scale 0.125 groups 3 : ...`
+  }];
+  let arguments = (ins Gpt_Tensor:$q, Optional<Gpt_Tensor>:$k, Optional<Gpt_Tensor>:$v, Optional<Gpt_KVCacheType>:$cache,
+                       Optional<Gpt_Ids>:$positions, Optional<Gpt_Ids>:$sequences, OptionalAttr<I64Attr>:$layer,
+                       UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "1">:$groups);
+  let results = (outs Gpt_Tensor:$result);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+#endif
