@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bench.h"
+#include "gptc/Runtime/Host/Generation.h"
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -17,9 +18,6 @@
 using namespace gptc::host;
 
 namespace {
-
-/// Of one prefill step; that of gptc-run.
-constexpr int64_t stepTokens = 512;
 
 double now() {
   return std::chrono::duration<double>(
@@ -180,12 +178,9 @@ std::optional<int64_t> sessionBytes(const Package &package,
     return std::nullopt;
   Handle<gptc_model> model(package.api(), *opened);
   int64_t before = bytes;
-  gptc_session *session = nullptr;
-  if (package.api().session(model.get(), &limits, &session) != GPTC_OK) {
-    error = package.api().last_error();
+  auto session = openSession(package.api(), model.get(), limits, error);
+  if (!session)
     return std::nullopt;
-  }
-  Handle<gptc_session> closing(package.api(), session);
   return bytes - before;
 }
 
@@ -217,13 +212,10 @@ std::optional<BenchResult> gptc::host::bench(const BenchRequest &request,
   if (!opened)
     return std::nullopt;
   Handle<gptc_model> model(api, *opened);
-  gptc_session *newSession = nullptr;
-  if (api.session(model.get(), &limits, &newSession) != GPTC_OK) {
-    error = api.last_error();
+  auto session = openSession(api, model.get(), limits, error);
+  if (!session)
     return std::nullopt;
-  }
-  Handle<gptc_session> session(api, newSession);
-  Feeder feeder(api, session.get(), request);
+  Feeder feeder(api, session->get(), request);
 
   // One run that does not count brings weights and pages into memory.
   std::vector<double> prefills, decodes;
@@ -243,10 +235,10 @@ std::optional<BenchResult> gptc::host::bench(const BenchRequest &request,
   result.decodeSeconds = median(decodes);
 
   Observation observation{readWork(package.manifest()), {}};
-  api.observe(session.get(), Observation::event, &observation);
+  api.observe(session->get(), Observation::event, &observation);
   if (!feeder.prefill(error) || !feeder.decode(error))
     return std::nullopt;
-  api.observe(session.get(), nullptr, nullptr);
+  api.observe(session->get(), nullptr, nullptr);
   for (auto &[name, time] : observation.times)
     result.kernels.push_back(std::move(time));
   std::ranges::sort(result.kernels, std::greater(), &KernelTime::seconds);

@@ -93,8 +93,8 @@ static bool fitContext(const Options &options, const gptc_info &info,
   return true;
 }
 
-static void report(const BenchRequest &request, const Package &package,
-                   const BenchResult &result) {
+static void printReport(const BenchRequest &request, const Package &package,
+                        const BenchResult &result) {
   const gptc_info &info = package.info();
   int64_t prefillTokens = request.prefill * request.batch;
   double prefillRate = prefillTokens / result.prefillSeconds;
@@ -145,31 +145,21 @@ static void report(const BenchRequest &request, const Package &package,
 }
 
 int gptc::host::benchTool(int argc, const char *const *argv) {
-  auto failed = [](std::string_view message, int status) {
-    fmt::print(stderr, "gptc-bench: error: {}\n", message);
-    return status;
-  };
-  std::string error;
-  auto options = Options::parse(std::span(argv + 1, argv + argc), specs, error);
+  constexpr std::string_view tool = "gptc-bench";
+  int status;
+  auto options = commandLine(tool, usage, specs, argc, argv, status);
   if (!options)
-    return failed(error, 2);
-  if (options->has("--help")) {
-    fmt::print("{}", helpText(usage, specs));
-    return 0;
-  }
-  if (options->has("--version")) {
-    fmt::print("gptc-bench {}\n", GPTC_VERSION);
-    return 0;
-  }
+    return status;
+  std::string error;
   BenchRequest request;
   if (!readRequest(*options, request, error))
-    return failed(error, 2);
+    return report(tool, error, 2);
   auto package = Package::load(request.folder, error);
   if (!package || !fitContext(*options, package->info(), request, error))
-    return failed(error, 1);
+    return report(tool, error, 1);
   auto result = bench(request, *package, error);
   if (!result)
-    return failed(error, 1);
-  report(request, *package, *result);
+    return report(tool, error, 1);
+  printReport(request, *package, *result);
   return 0;
 }

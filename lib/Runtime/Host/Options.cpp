@@ -154,3 +154,27 @@ std::string gptc::host::helpText(std::string_view usage,
                         fmt::format("{} {}", spec.name, spec.value), spec.help);
   return text;
 }
+
+int gptc::host::report(std::string_view tool, std::string_view message,
+                       int status) {
+  fmt::print(stderr, "{}: error: {}\n", tool, message);
+  return status;
+}
+
+std::optional<Options>
+gptc::host::commandLine(std::string_view tool, std::string_view usage,
+                        std::span<const OptionSpec> specs, int argc,
+                        const char *const *argv, int &status) {
+  std::string error;
+  auto options = Options::parse(std::span(argv + 1, argv + argc), specs, error);
+  status = 0;
+  if (!options)
+    status = report(tool, error, 2);
+  else if (options->has("--help"))
+    fmt::print("{}", helpText(usage, specs));
+  else if (options->has("--version"))
+    fmt::print("{} {}\n", tool, GPTC_VERSION);
+  else
+    return options;
+  return std::nullopt;
+}

@@ -129,3 +129,13 @@ Package::tokenizer(std::string &error) const {
     error = fmt::format("{}: {}", path, why);
   return tokenizer;
 }
+
+std::optional<Handle<gptc_session>>
+gptc::host::openSession(const gptc_api &api, gptc_model *model,
+                        const gptc_limits &limits, std::string &error) {
+  gptc_session *session = nullptr;
+  if (api.session(model, &limits, &session) == GPTC_OK)
+    return Handle<gptc_session>(api, session);
+  error = api.last_error();
+  return std::nullopt;
+}

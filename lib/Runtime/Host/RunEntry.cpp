@@ -71,12 +71,9 @@ bool gptc::host::runEntry(const RunRequest &request, const Package &package,
   limits.size = sizeof(limits);
   limits.tokens = limits.rows = limits.pages = 1; // no steps are made
   limits.threads = static_cast<int32_t>(request.threads);
-  gptc_session *newSession = nullptr;
-  if (api.session(model.get(), &limits, &newSession) != GPTC_OK) {
-    error = api.last_error();
+  auto session = openSession(api, model.get(), limits, error);
+  if (!session)
     return false;
-  }
-  Handle<gptc_session> session(api, newSession);
 
   std::vector<gptc_tensor> inputs, outputs(names.size());
   for (Array &array : *arrays)
@@ -84,7 +81,7 @@ bool gptc::host::runEntry(const RunRequest &request, const Package &package,
   for (size_t i = 0; i < names.size(); ++i)
     outputs[i].name = names[i].c_str();
   auto run = [&] {
-    if (api.run(session.get(), request.entry.c_str(), inputs.data(),
+    if (api.run(session->get(), request.entry.c_str(), inputs.data(),
                 inputs.size(), outputs.data(), outputs.size()) == GPTC_OK)
       return true;
     error = api.last_error();

@@ -21,10 +21,6 @@ namespace text = gptc::text;
 
 namespace {
 
-/// The most tokens of one step: enough to keep the matrix units busy, while
-/// the workspace stays small.
-constexpr int64_t stepTokens = 512;
-
 double now() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -192,14 +188,11 @@ bool gptc::host::runText(const RunRequest &request, const Package &package,
   if (info.page > 0)
     limits.pages = (most + info.page - 1) / info.page;
   limits.threads = static_cast<int32_t>(request.threads);
-  gptc_session *newSession = nullptr;
-  if (api.session(model.get(), &limits, &newSession) != GPTC_OK) {
-    error = api.last_error();
+  auto session = openSession(api, model.get(), limits, error);
+  if (!session)
     return false;
-  }
-  Handle<gptc_session> session(api, newSession);
 
-  Generation generation(api, session.get());
+  Generation generation(api, session->get());
   std::optional<OutputFile> logits;
   Generation::RowSink sink;
   if (!request.logits.empty()) {

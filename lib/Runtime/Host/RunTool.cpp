@@ -81,29 +81,19 @@ static bool readRequest(const Options &options, RunRequest &request,
 }
 
 int gptc::host::runTool(int argc, const char *const *argv) {
-  auto failed = [](std::string_view message, int status) {
-    fmt::print(stderr, "gptc-run: error: {}\n", message);
-    return status;
-  };
-  std::string error;
-  auto options = Options::parse(std::span(argv + 1, argv + argc), specs, error);
+  constexpr std::string_view tool = "gptc-run";
+  int status;
+  auto options = commandLine(tool, usage, specs, argc, argv, status);
   if (!options)
-    return failed(error, 2);
-  if (options->has("--help")) {
-    fmt::print("{}", helpText(usage, specs));
-    return 0;
-  }
-  if (options->has("--version")) {
-    fmt::print("gptc-run {}\n", GPTC_VERSION);
-    return 0;
-  }
+    return status;
+  std::string error;
   RunRequest request;
   if (!readRequest(*options, request, error))
-    return failed(error, 2);
+    return report(tool, error, 2);
   auto package = Package::load(request.folder, error);
   if (!package)
-    return failed(error, 1);
+    return report(tool, error, 1);
   bool done = request.entry.empty() ? runText(request, *package, error)
                                     : runEntry(request, *package, error);
-  return done ? 0 : failed(error, 1);
+  return done ? 0 : report(tool, error, 1);
 }

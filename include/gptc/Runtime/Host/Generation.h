@@ -16,6 +16,10 @@
 
 namespace gptc::host {
 
+/// The most tokens of one step: enough to keep the matrix units busy, while
+/// the workspace stays small.
+inline constexpr int64_t stepTokens = 512;
+
 /// Sizes of the pieces of a prompt of `total` tokens: those of `split`, then
 /// the rest, each cut to `most`. Empty with a message if `split` has more.
 std::optional<std::vector<int64_t>> promptPieces(int64_t total, int64_t most,

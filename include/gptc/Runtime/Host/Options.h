@@ -54,6 +54,16 @@ private:
   std::vector<Given> given;
 };
 
+/// The arguments of a tool's main. Nothing when `status`, the exit status, is
+/// settled: --help or --version has been answered, or an error printed.
+std::optional<Options> commandLine(std::string_view tool,
+                                   std::string_view usage,
+                                   std::span<const OptionSpec> specs, int argc,
+                                   const char *const *argv, int &status);
+
+/// Prints "TOOL: error: MESSAGE" to standard error; returns `status`.
+int report(std::string_view tool, std::string_view message, int status);
+
 /// The text of --help: the usage lines, then one line for each option.
 std::string helpText(std::string_view usage, std::span<const OptionSpec> specs);
 

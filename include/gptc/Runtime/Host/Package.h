@@ -63,6 +63,12 @@ private:
   T *value;
 };
 
+/// Empty with a message when the package refuses the limits.
+std::optional<Handle<gptc_session>> openSession(const gptc_api &api,
+                                                gptc_model *model,
+                                                const gptc_limits &limits,
+                                                std::string &error);
+
 } // namespace gptc::host
 
 #endif // GPTC_RUNTIME_HOST_PACKAGE_H
