@@ -38,12 +38,10 @@ compile() {
 answer() {
   echo "> Why is the sky blue?"
   "$bin/gptc-run" "$models/smollm2" --chat "Why is the sky blue?" -n 96
-  echo
 }
 continue_prompt() {
   printf '%s' "$prompt"
   "$bin/gptc-run" "$models/smollm2" --prompt "$prompt" -n "$count"
-  echo
 }
 
 phase "install" install_packages
