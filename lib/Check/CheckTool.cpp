@@ -17,10 +17,6 @@ using namespace mlir;
 using namespace gptc;
 using namespace gptc::check;
 
-#ifndef GPTC_VERSION
-#define GPTC_VERSION "0"
-#endif
-
 static constexpr std::string_view usage =
     "usage: gptc-check MODEL.mlir [--package DIR] [--tokens 1,2,3]\n"
     "       gptc-check MODEL.mlir [--package DIR] --entry NAME --inputs "
@@ -184,19 +180,12 @@ static int runCheck(Request request) {
 }
 
 int gptc::checkTool(int argc, const char *const *argv) {
-  std::string error;
+  int status;
   auto options =
-      host::Options::parse(std::span(argv + 1, argv + argc), specs, error);
+      host::commandLine("gptc-check", usage, specs, argc, argv, status);
   if (!options)
-    return report(error, 2);
-  if (options->has("--help")) {
-    fmt::print("{}", host::helpText(usage, specs));
-    return 0;
-  }
-  if (options->has("--version")) {
-    fmt::print("gptc-check {}\n", GPTC_VERSION);
-    return 0;
-  }
+    return status;
+  std::string error;
   Request request;
   if (!readRequest(*options, request, error))
     return report(error, 2);

@@ -44,13 +44,11 @@ bool EndToEnd::open(int64_t tokens, std::string &error) {
   limits.size = sizeof(limits);
   limits.tokens = limits.rows = tokens;
   limits.threads = static_cast<int32_t>(threads);
-  gptc_session *fresh = nullptr;
-  if (api.session(opened->get(), &limits, &fresh) != GPTC_OK) {
-    error = api.last_error();
+  auto fresh = host::openSession(api, opened->get(), limits, error);
+  if (!fresh)
     return false;
-  }
-  session.emplace(api, fresh);
-  if (api.observe(fresh, KernelChecker::observe, &checker) == GPTC_OK)
+  session.emplace(std::move(*fresh));
+  if (api.observe(session->get(), KernelChecker::observe, &checker) == GPTC_OK)
     return true;
   error = api.last_error();
   return false;
