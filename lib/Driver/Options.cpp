@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Driver/Options.h"
+#include "gptc/Dialect/Gpt/NearestName.h"
 #include "gptc/Fusion/Passes.h"
 #include <functional>
 
@@ -27,17 +28,11 @@ struct Option {
 };
 } // namespace
 
-std::string gptc::didYouMean(StringRef name,
-                             llvm::ArrayRef<std::string> names) {
-  const std::string *nearest = nullptr;
-  unsigned best = 4; // farther than three letters is no misspelling
-  for (const std::string &known : names)
-    if (unsigned distance = StringRef(known).edit_distance(name, true, best);
-        distance < best) {
-      best = distance;
-      nearest = &known;
-    }
-  return nearest ? "; did you mean '" + *nearest + "'?" : "";
+/// "; did you mean 'x'?", or nothing.
+static std::string didYouMean(StringRef name,
+                              llvm::ArrayRef<std::string> names) {
+  StringRef nearest = nearestName(name, names);
+  return nearest.empty() ? "" : ("; did you mean '" + nearest + "'?").str();
 }
 
 /// Accepts one of `values`; names those of later versions as such.

@@ -1,6 +1,7 @@
 //===- ImportTool.cpp - The command line of gptc-import -------------------===//
 
 #include "gptc/Import/ImportTool.h"
+#include "gptc/Dialect/Gpt/NearestName.h"
 #include "gptc/Import/Import.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -47,13 +48,9 @@ static Status fail(Status status, const llvm::Twine &message) {
 
 static Status unknownOption(StringRef option) {
   std::string text = ("unknown option '" + option + "'").str();
-  StringRef best;
-  unsigned bestDistance = 3;
-  for (StringRef name : optionNames)
-    if (unsigned distance = option.edit_distance(name); distance < bestDistance)
-      best = name, bestDistance = distance;
-  if (!best.empty() && option.size() > 2)
-    text += ("; did you mean '" + best + "'?").str();
+  StringRef nearest = nearestName(option, optionNames);
+  if (!nearest.empty() && option.size() > 2)
+    text += ("; did you mean '" + nearest + "'?").str();
   return fail(BadCommandLine, text + " (--help lists all)");
 }
 

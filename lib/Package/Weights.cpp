@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
+#include "gptc/Dialect/Gpt/NearestName.h"
 #include "gptc/Format/WeightLayout.h"
 #include "gptc/Package/WritePackage.h"
 #include "llvm/Support/FileSystem.h"
@@ -19,23 +20,17 @@ static LogicalResult checkWeight(const PackedWeight &weight,
   ml_program::GlobalOp global = weight.view.global;
   const checkpoint::TensorInfo *tensor = checkpoint.find(weight.name);
   if (!tensor) {
-    const checkpoint::TensorInfo *nearest = nullptr;
-    unsigned best = 4;
-    for (const checkpoint::TensorInfo &other : checkpoint.tensors()) {
-      unsigned distance =
-          StringRef(other.name).edit_distance(weight.name, true, best);
-      if (distance < best) {
-        best = distance;
-        nearest = &other;
-      }
-    }
+    StringRef nearest = nearestName(
+        weight.name, llvm::map_range(checkpoint.tensors(),
+                                     [](const checkpoint::TensorInfo &other) {
+                                       return StringRef(other.name);
+                                     }));
     InFlightDiagnostic diagnostic = global.emitOpError("expected a tensor ")
                                     << checkpoint::quote(weight.name) << " in "
                                     << checkpoint.path() << ", which has "
                                     << checkpoint.tensors().size() << " others";
-    if (nearest)
-      diagnostic << "; did you mean " << checkpoint::quote(nearest->name)
-                 << "?";
+    if (!nearest.empty())
+      diagnostic << "; did you mean " << checkpoint::quote(nearest) << "?";
     return diagnostic;
   }
   auto type = cast<RankedTensorType>(global.getType());

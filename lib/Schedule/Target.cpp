@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Schedule/Target.h"
+#include "gptc/Dialect/Gpt/NearestName.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
 #include <fmt/format.h>
@@ -65,18 +66,14 @@ std::optional<TargetDesc> gptc::lookupTarget(StringRef march,
            march[8] >= '2' && march[8] <= '4')
     n = march[8] - '0';
   if (!n) {
-    std::string nearest;
-    unsigned best = 5;
-    for (const std::string &name : targetNames())
-      if (unsigned d = march.edit_distance(name); d < best) {
-        best = d;
-        nearest = name;
-      }
+    std::vector<std::string> known = targetNames();
+    StringRef nearest = nearestName(march, known);
     error = fmt::format(
         "unknown -march '{}': expected native, x86-64-v2, x86-64-v3 or "
         "x86-64-v4{}",
         march.str(),
-        nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+        nearest.empty() ? ""
+                        : fmt::format("; did you mean '{}'?", nearest.str()));
     return std::nullopt;
   }
   TargetDesc t = level(n);

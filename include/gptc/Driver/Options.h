@@ -53,8 +53,4 @@ bool parseOptions(llvm::ArrayRef<const char *> args, Options &options,
 /// The text of --help.
 std::string helpText();
 
-/// "; did you mean 'x'?" for the nearest of `names` within three letters of
-/// `name`, else nothing.
-std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> names);
-
 } // namespace gptc

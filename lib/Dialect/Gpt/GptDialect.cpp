@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Dialect/Gpt/Gpt.h"
+#include "gptc/Dialect/Gpt/NearestName.h"
 
 using namespace mlir;
 using namespace gptc::gpt;
@@ -117,13 +118,10 @@ LogicalResult check(function_ref<InFlightDiagnostic()> emit, StringRef place,
                                          << name << "' on " << place;
   if (names.empty())
     return diagnostic << "; no gpt attribute stands there";
-  StringRef nearest;
-  unsigned best = 4; // farther than three letters is no misspelling
-  for (const Known &known : names)
-    if (unsigned distance = known.name.edit_distance(name); distance < best) {
-      best = distance;
-      nearest = known.name;
-    }
+  StringRef nearest = gptc::nearestName(
+      name, llvm::map_range(names, [](const Known &known) -> StringRef {
+        return known.name;
+      }));
   if (!nearest.empty())
     return diagnostic << "; did you mean '" << nearest << "'?";
   diagnostic << "; expected ";
