@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
-#include "gptc/Package/CoreBitcode.h"
+#include "gptc/Runtime/CoreBitcode.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"

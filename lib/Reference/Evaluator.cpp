@@ -204,8 +204,6 @@ FailureOr<Results> Evaluator::evalChecked(Operation *op,
   if (failed(results) ||
       failed(checkTypes(op, op->getResultTypes(), *results, "result")))
     return failure();
-  if (observer)
-    observer(op, operands, *results);
   return results;
 }
 

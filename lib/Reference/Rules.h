@@ -13,6 +13,7 @@
 #include "gptc/Dialect/Gpt/Gpt.h"
 #include "gptc/Reference/Evaluator.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <functional>
 
 namespace gptc::reference {
 

@@ -18,7 +18,6 @@
 #include "gptc/Reference/Weights.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
-#include <functional>
 
 namespace gptc::reference {
 
@@ -32,19 +31,11 @@ enum class Precision { Double, Single };
 
 class Evaluator {
 public:
-  /// Sees every op evaluated outside regions of fused ops, kernel bodies
-  /// included.
-  using Observer =
-      std::function<void(mlir::Operation *, llvm::ArrayRef<TensorRef> operands,
-                         llvm::ArrayRef<TensorRef> results)>;
-
   /// `weights` may be null when no extern global is loaded, and must outlive
   /// the evaluator.
   explicit Evaluator(WeightSource *weights = nullptr,
                      Precision precision = Precision::Double)
       : weights(weights), precision(precision) {}
-
-  void setObserver(Observer callback) { observer = std::move(callback); }
 
   /// The results of calling `function`; caches among `args` are written.
   mlir::FailureOr<Results> run(mlir::func::FuncOp function,
@@ -68,7 +59,6 @@ private:
 
   WeightSource *weights;
   Precision precision;
-  Observer observer;
   int depth = 0;
   /// Added to the cache layer that an op names: set by the call of a kernel.
   int64_t layerBase = 0;

@@ -234,17 +234,6 @@ Values Emitter::ifElse(Value c, ArrayRef<Type> types,
   return Values(op.getResults());
 }
 
-void Emitter::whileLess(Value from, Value to, function_ref<Value(Value)> body) {
-  scf::WhileOp::create(
-      b, loc, TypeRange{i64()}, ValueRange{from},
-      [&](OpBuilder &, Location, ValueRange v) {
-        scf::ConditionOp::create(b, loc, lt(v[0], to), ValueRange{v[0]});
-      },
-      [&](OpBuilder &, Location, ValueRange v) {
-        scf::YieldOp::create(b, loc, ValueRange{body(v[0])});
-      });
-}
-
 void Emitter::call(StringRef name, ValueRange args,
                    function_ref<void(Emitter &, ValueRange)> make) {
   auto module =

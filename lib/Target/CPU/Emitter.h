@@ -106,9 +106,6 @@ public:
   Values ifElse(Value c, llvm::ArrayRef<Type> types,
                 llvm::function_ref<Values()> then,
                 llvm::function_ref<Values()> otherwise);
-  void whileLess(
-      Value from, Value to,
-      llvm::function_ref<Value(Value)> body); ///< body returns the next value
 
   /// Calls a private function of the module, made by `make` on first use (with
   /// the builder inside its body).
@@ -118,9 +115,6 @@ public:
   /// Elements per lane count of a value's type: 0 for a scalar.
   static int64_t lanesOf(Value v);
   Type sameShape(Value like, Type element);
-
-private:
-  Type likeType(Value scalarOrVector, Type element);
 };
 
 // Math.cpp: vector or scalar f32 polynomials; each states its error bound.

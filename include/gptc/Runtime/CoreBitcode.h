@@ -8,8 +8,8 @@
 // it needs libc with threads only.
 //
 //===----------------------------------------------------------------------===//
-#ifndef GPTC_PACKAGE_COREBITCODE_H
-#define GPTC_PACKAGE_COREBITCODE_H
+#ifndef GPTC_RUNTIME_COREBITCODE_H
+#define GPTC_RUNTIME_COREBITCODE_H
 
 #include <stddef.h>
 
@@ -18,4 +18,4 @@ extern const unsigned char gptcCoreBitcode[];
 extern const size_t gptcCoreBitcodeSize;
 }
 
-#endif // GPTC_PACKAGE_COREBITCODE_H
+#endif // GPTC_RUNTIME_COREBITCODE_H
