@@ -68,8 +68,7 @@ static Result finish(std::optional<text::TokenizerData> data,
 
 static Result fromFolder(const fs::path &folder, std::string &why) {
   std::string error;
-  // The text library's messages begin with "tokenizer.json: " or "vocab.json:
-  // ".
+  // Messages of the text library begin with the file: "tokenizer.json: ".
   std::string inFolder = (folder / "").string();
   fs::path json = folder / "tokenizer.json";
   if (isFile(json)) {

@@ -14,17 +14,17 @@
 namespace gptc {
 
 struct TargetDesc {
-  std::string
-      name; ///< as given to -march, "native" resolved to the host's level
+  /// As given to -march, "native" resolved to the host's level.
+  std::string name;
   std::string triple;   ///< LLVM triple
   std::string cpu;      ///< LLVM -mcpu
   std::string features; ///< LLVM feature string, "+avx2,+fma"
-  std::string
-      requiredFeatures; ///< what the runtime checks at open: "avx512f,avx512bw"
-  int64_t lanes = 4;    ///< f32 elements of a vector register
+  /// What the runtime checks at open: "avx512f,avx512bw".
+  std::string requiredFeatures;
+  int64_t lanes = 4;      ///< f32 elements of a vector register
   int64_t registers = 16; ///< vector registers
-  bool fma = false; ///< fused multiply-add; without it a product is rounded
-                    ///< before the sum
+  /// Fused multiply-add; without it a product is rounded before the sum.
+  bool fma = false;
   bool f16Convert = false; ///< f16 <-> f32 conversions in hardware
   bool permute16 = false; ///< 16-entry register table look-up (AVX-512 vpermps)
   int64_t l1Bytes = 32 << 10; ///< data cache

@@ -255,8 +255,7 @@ static void emitCached(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Dense: q [H, Sq, D], k and v [H / groups, Sk, D]; leading batch dimensions
-// are heads
+// Dense: q [H, Sq, D], k and v [H / groups, Sk, D]; batch dimensions are heads
 //===----------------------------------------------------------------------===//
 
 static void emitDense(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,

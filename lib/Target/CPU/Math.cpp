@@ -28,8 +28,8 @@ static Value horner(Emitter &e, Value x, ArrayRef<double> c) {
 // below -87.33 (no denormals), +inf above 88.72.
 Value gptc::cpu::emitExp(Emitter &e, Value x) {
   Type ft = x.getType(), it = e.sameShape(x, e.i32());
-  const double shifter = 12582912.0; // 1.5 * 2^23: adding it rounds to an
-                                     // integer in the low mantissa bits
+  // 1.5 * 2^23: adding it rounds to an integer in the low mantissa bits.
+  const double shifter = 12582912.0;
   Value t = e.fma(x, konst(e, x, 1.44269504088896341), konst(e, x, shifter));
   Value n = e.fsub(t, konst(e, x, shifter));
   Value r = e.fma(n, konst(e, x, -0.693145751953125),

@@ -69,8 +69,8 @@ LogicalResult gptc::cpu::emitMap(Emitter &e, KernelContext &c, Operation *op) {
           "expected activations, got a stored weight: matrices are packed for "
           "linear and embedding only");
   }
-  const int64_t chunk = 1024; // elements of a work unit: a multiple of every
-                              // vector length, four pages
+  // Elements of a work unit: a multiple of every vector length, four pages.
+  const int64_t chunk = 1024;
   Value n = c.rows(
       e, op->getNumOperands() ? c.kernel.getArgumentTypes().size() : 0, 0);
   LogicalResult ok = success();
