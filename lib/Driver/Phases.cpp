@@ -72,8 +72,20 @@ static bool isIdentifier(StringRef name) {
                       [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
+/// The name that the text gives to an op's result; empty for a number.
+static StringRef writtenName(const AsmParserState::OperationDefinition &op) {
+  if (op.resultGroups.empty())
+    return "";
+  SMRange range = op.resultGroups.front().definition.loc;
+  StringRef text(range.Start.getPointer(),
+                 range.End.getPointer() - range.Start.getPointer());
+  text.consume_front("%");
+  return llvm::all_of(text, llvm::isDigit) ? "" : text;
+}
+
 /// Parses without verifying. An imported model names its tensors as locations;
-/// every op gets its line and column besides, so that diagnostics have a place.
+/// another one names them in its text, and they become locations here. Every op
+/// gets its line and column besides, so that diagnostics have a place.
 static OwningOpRef<ModuleOp> parseModel(const llvm::SourceMgr &sources,
                                         MLIRContext &context) {
   Block block;
@@ -86,13 +98,15 @@ static OwningOpRef<ModuleOp> parseModel(const llvm::SourceMgr &sources,
   for (const AsmParserState::OperationDefinition &definition :
        state.getOpDefs()) {
     Operation *op = definition.op;
-    if (op->getLoc()->findInstanceOf<FileLineColLoc>())
-      continue;
-    auto [line, column] = sources.getLineAndColumn(definition.loc.Start);
-    Location place = FileLineColLoc::get(&context, file, line, column);
-    if (auto name = dyn_cast<NameLoc>(op->getLoc()))
-      place = NameLoc::get(name.getName(), place);
-    op->setLoc(place);
+    Location place = op->getLoc();
+    if (!place->findInstanceOf<FileLineColLoc>()) {
+      auto [line, column] = sources.getLineAndColumn(definition.loc.Start);
+      Location start = FileLineColLoc::get(&context, file, line, column);
+      auto name = dyn_cast<NameLoc>(place);
+      op->setLoc(name ? NameLoc::get(name.getName(), start) : start);
+    } else if (StringRef name = writtenName(definition); !name.empty()) {
+      op->setLoc(NameLoc::get(StringAttr::get(&context, name), place));
+    }
   }
   Location start = FileLineColLoc::get(&context, file, 1, 1);
   return mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(
@@ -251,7 +265,7 @@ bool Compilation::phase(StringRef phaseName, Phase body, ModuleOp *dumped) {
     return true;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  (*dumped)->print(stream, OpPrintingFlags().enableDebugInfo(false));
+  (*dumped)->print(stream, printingFlags(*dumped));
   if (auto error = writeFileAtomically(
           options.dumpFolder,
           fmt::format("{:02}-{}.mlir", dumps++, phaseName.str()), text))

@@ -54,6 +54,7 @@ private:
   bool openCheckpoint();
   bool wants(Emit emit) const;
   bool emitText(Emit emit, llvm::StringRef extension, llvm::StringRef text);
+  mlir::OpPrintingFlags printingFlags(mlir::ModuleOp op) const;
   bool emitModule(Emit emit, llvm::StringRef extension, mlir::ModuleOp module);
   bool emitProducts();
   void reportTimings();

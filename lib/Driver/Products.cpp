@@ -45,12 +45,22 @@ bool Compilation::emitText(Emit emit, StringRef extension, StringRef text) {
   return true;
 }
 
+/// Values are called as the model calls them. A kernel's code has one name for
+/// all of its values, that of its call, so there they are numbered.
+OpPrintingFlags Compilation::printingFlags(ModuleOp op) const {
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(false);
+  if (op == moduleOp)
+    flags.printNameLocAsPrefix();
+  return flags;
+}
+
 bool Compilation::emitModule(Emit emit, StringRef extension, ModuleOp op) {
   if (!wants(emit))
     return true;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  op.print(stream);
+  op.print(stream, printingFlags(op));
   stream << '\n';
   return emitText(emit, extension, text);
 }

@@ -97,7 +97,7 @@ struct FuseRopePattern : OpRewritePattern<gpt::RopeOp> {
       auto type = RankedTensorType::get({tokens, 2, op.getRope().getDim()},
                                         rewriter.getF32Type());
       parts.ropeTable = gpt::RopeTableOp::create(
-          rewriter, op.getLoc(), type, op.getPositions(), op.getRope());
+          rewriter, placeOf(op), type, op.getPositions(), op.getRope());
     }
     parts.sections[section->index].rope = op.getRope().getPairs();
     parts.sections[section->index].emit = emitRotation;

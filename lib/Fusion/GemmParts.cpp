@@ -110,7 +110,8 @@ gpt::FusedGemmOp GemmParts::create(OpBuilder &builder, Location loc) const {
     size_t count = (lanes ? weights.size() : 1) + (section.rope ? 3 : 0) +
                    residuals.size();
     SmallVector<Type> types(count, builder.getF32Type());
-    SmallVector<Location> locs(count, loc);
+    // Arguments are named by their meaning, not after the GEMM.
+    SmallVector<Location> locs(count, builder.getUnknownLoc());
     Block *block = builder.createBlock(&op.getEpilogues()[i], {}, types, locs);
     SmallVector<Value> args(block->getArguments());
     Value yielded = section.emit(builder, loc, args);

@@ -106,12 +106,14 @@ void DeriveStep::derive(func::FuncOp func, StepPlan &plan) {
   // The signature.
   func.setName("step");
   func.setArgAttr(0, "gpt.arg", builder.getStringAttr("tokens"));
+  func.getArgument(0).setLoc(
+      NameLoc::get(builder.getStringAttr("tokens"), func.getLoc()));
   for (StringRef name : {"positions", "sequences", "rows", "cache"}) {
     auto attrs = builder.getDictionaryAttr(
         builder.getNamedAttr("gpt.arg", builder.getStringAttr(name)));
-    (void)func.insertArgument(func.getNumArguments(),
-                              name == "cache" ? Type(cacheType) : ids, attrs,
-                              func.getLoc());
+    (void)func.insertArgument(
+        func.getNumArguments(), name == "cache" ? Type(cacheType) : ids, attrs,
+        NameLoc::get(builder.getStringAttr(name), func.getLoc()));
   }
   (void)func.insertResult(func.getNumResults(), cacheType,
                           builder.getDictionaryAttr(builder.getNamedAttr(
@@ -132,7 +134,7 @@ void DeriveStep::derive(func::FuncOp func, StepPlan &plan) {
     for (Operation *op : attention.chain)
       op->moveBefore(attention.output);
     builder.setInsertionPoint(attention.chain.front());
-    Location loc = attention.output.getLoc();
+    Location loc = placeOf(attention.output);
     cache = gpt::KVAppendOp::create(builder, loc, cacheType, cache, attention.k,
                                     attention.v, positions, sequences, layer);
     Type type = attention.k.getType();

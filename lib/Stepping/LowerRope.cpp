@@ -7,6 +7,7 @@
 // After Fusion, so that fusions see one op. Equal tables are left to cse.
 //
 //===----------------------------------------------------------------------===//
+#include "gptc/Stepping/Attention.h"
 #include "gptc/Stepping/Passes.h"
 
 using namespace mlir;
@@ -24,7 +25,7 @@ struct LowerRope : impl::LowerRopeBase<LowerRope> {
           cast<RankedTensorType>(op.getPositions().getType()).getDimSize(0);
       auto type = RankedTensorType::get({tokens, 2, op.getRope().getDim()},
                                         builder.getF32Type());
-      Value table = gpt::RopeTableOp::create(builder, op.getLoc(), type,
+      Value table = gpt::RopeTableOp::create(builder, placeOf(op), type,
                                              op.getPositions(), op.getRope());
       Value rotated =
           gpt::RotateOp::create(builder, op.getLoc(), op.getType(), op.getX(),

@@ -37,4 +37,11 @@ llvm::FailureOr<Attention> matchAttention(gpt::MatmulOp output, Refuse refuse);
 /// The factor f if `value` is f times *source and nothing else.
 std::optional<double> matchScale(mlir::Value value, mlir::Value &source);
 
+/// Where `op` is written, without the name of its result: the place of an op
+/// that a pass makes beside it.
+inline mlir::Location placeOf(mlir::Operation *op) {
+  auto named = mlir::dyn_cast<mlir::NameLoc>(op->getLoc());
+  return named ? named.getChildLoc() : op->getLoc();
+}
+
 } // namespace gptc
