@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int failed(const char *what) {
-  fprintf(stderr, "%s: %s\n", what, gpt2_last_error());
+static int failed(void) {
+  fprintf(stderr, "%s\n", gpt2_last_error());
   return 1;
 }
 
@@ -18,11 +18,11 @@ int main(int argc, char **argv) {
   gptc_open_params from = {.size = sizeof from, .weights_path = argv[1]};
   gptc_model *model;
   if (gpt2_open(&from, &model))
-    return failed("open");
+    return failed();
   gptc_limits limits = {.size = sizeof limits, .rows = 1};
   gptc_session *session;
   if (gpt2_session(model, &limits, &session))
-    return failed("session");
+    return failed();
 
   int64_t vocab = gpt2_info()->vocab, count = argc - 3;
   int32_t *tokens = malloc(count * sizeof *tokens), *positions = malloc(count * sizeof *positions);
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
     int32_t last = count - 1, best = 0;
     gptc_batch batch = {.count = count, .tokens = tokens, .positions = positions, .row_count = 1, .rows = &last};
     if (gpt2_step(session, &batch, logits))
-      return failed("step");
+      return failed();
     for (int32_t i = 1; i < vocab; ++i)
       best = logits[i] > logits[best] ? i : best;
     printf(left > 1 ? "%d," : "%d\n", best);

@@ -88,6 +88,15 @@ static std::string applyDisable(Options &options, StringRef name) {
   return error;
 }
 
+/// Options of later versions, so that a script learns what is the matter.
+static constexpr StringRef laterOptions[] = {"--remarks",
+                                             "--remarks-output",
+                                             "--explain-fusion",
+                                             "--verify-fusions",
+                                             "--reproducer",
+                                             "--save-temps",
+                                             "-###"};
+
 static llvm::ArrayRef<Option> table() {
   using Action = Options::Action;
   auto act = [](Action action) -> Apply {
@@ -174,8 +183,8 @@ static llvm::ArrayRef<Option> table() {
        act(Action::ListTargets)},
       {"--list-fusions", Form::Flag, "", "the values of --disable-fusion",
        act(Action::ListFusions)},
-      {"--version", Form::Flag, "", "", act(Action::Version)},
-      {"--help", Form::Flag, "", "", act(Action::Help)},
+      {"--version", Form::Flag, "", "print the version", act(Action::Version)},
+      {"--help", Form::Flag, "", "print this", act(Action::Help)},
   };
   return options;
 }
@@ -225,6 +234,11 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
       llvm::SmallVector<std::string> names;
       for (const Option &each : table())
         names.push_back(each.name.str());
+      if (llvm::is_contained(laterOptions, name))
+        return fail(name + " is not supported by this version; --help lists "
+                           "the options");
+      if (name.size() == 3 && name.starts_with("-O"))
+        return fail("expected -O0 or -O2, got '" + name + "'");
       return fail("unknown option '" + name + "'" + didYouMean(name, names) +
                   "; --help lists the options");
     }

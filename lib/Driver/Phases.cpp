@@ -209,7 +209,7 @@ bool Compilation::generate() {
   if (!generated)
     return false;
   generatedOp = *generated;
-  return emitModule(Emit::Mlir, ".mlir", generatedOp);
+  return emitModule(Emit::Mlir, ".cpu.mlir", generatedOp);
 }
 
 bool Compilation::translate() {

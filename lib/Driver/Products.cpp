@@ -16,7 +16,8 @@ using namespace gptc;
 
 llvm::Error gptc::writeFileAtomically(StringRef folder, StringRef file,
                                       StringRef text) {
-  if (std::error_code code = llvm::sys::fs::create_directories(folder))
+  if (std::error_code code = llvm::sys::fs::create_directories(
+          folder, /*IgnoreExisting=*/true, llvm::sys::fs::all_all))
     return llvm::createFileError(folder, code);
   llvm::SmallString<256> path(folder);
   llvm::sys::path::append(path, file);

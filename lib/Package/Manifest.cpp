@@ -203,11 +203,13 @@ void Manifest::kernel(const PackageKernel &kernel) {
     if (int64_t flops = flopsPerRow(computes))
       out.attribute("flops_per_row", flops);
     out.attribute("scratch_bytes_per_thread", kernel.scratchBytes);
+    // An embedding reads rows of its table only, as many as there are ids.
+    bool readsAll = !isa<EmbeddingOp>(computes);
     int64_t calls = 0, weightBytes = 0;
     for (const EntryPlan &plan : package.entries)
       for (const PlannedCall &planned : plan.calls)
         if (planned.kernel == op) {
-          if (calls++ == 0)
+          if (calls++ == 0 && readsAll)
             for (const gptc_arg &arg : planned.args)
               if (arg.kind == GPTC_ARG_WEIGHT)
                 weightBytes += package.weights[arg.index].desc.bytes;

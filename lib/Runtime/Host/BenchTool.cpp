@@ -127,21 +127,28 @@ static void printReport(const BenchRequest &request, const Package &package,
     fmt::print("{}\n", out.dump(2));
     return;
   }
-  fmt::print("{} for {}, {} arithmetic, {} weights, {} threads, {} "
-             "sequence(s)\n"
+  auto count = [](int64_t n, std::string_view what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  // What the manifest does not know is not measured as 0.
+  auto cell = [](double value) {
+    return value > 0 ? fmt::format("{:.1f}", value) : std::string("-");
+  };
+  fmt::print("{} for {}, {} arithmetic, {} weights, {}, {}\n"
              "prefill {:>8.1f} tokens/s  ({} tokens in {:.4f} s)\n"
              "decode  {:>8.1f} tokens/s\n"
              "weights {:.1f} MB, KV cache {:.1f} MB, workspace {:.1f} MB\n\n"
              "{:<56} {:>6} {:>9} {:>8} {:>7}\n",
-             info.name, info.target, info.precision, weights, request.threads,
-             request.batch, prefillRate, prefillTokens, result.prefillSeconds,
-             decodeRate, info.weights_bytes * 1e-6, result.kvBytes * 1e-6,
+             info.name, info.target, info.precision, weights,
+             count(request.threads, "thread"), count(request.batch, "sequence"),
+             prefillRate, prefillTokens, result.prefillSeconds, decodeRate,
+             info.weights_bytes * 1e-6, result.kvBytes * 1e-6,
              result.workspaceBytes * 1e-6, "kernel", "calls", "s", "GFLOP/s",
              "GB/s");
   for (const KernelTime &k : result.kernels)
-    fmt::print("{:<56} {:>6} {:>9.4f} {:>8.1f} {:>7.1f}\n", k.name, k.calls,
-               k.seconds, perSecond(k.flops, k.seconds),
-               perSecond(k.bytes, k.seconds));
+    fmt::print("{:<56} {:>6} {:>9.4f} {:>8} {:>7}\n", k.name, k.calls,
+               k.seconds, cell(perSecond(k.flops, k.seconds)),
+               cell(perSecond(k.bytes, k.seconds)));
 }
 
 int gptc::host::benchTool(int argc, const char *const *argv) {

@@ -111,6 +111,10 @@ Package::open(const gptc_host *host, std::string &error, bool verify) const {
   if (impl->api->open(&params, &model) == GPTC_OK)
     return model;
   error = impl->api->last_error();
+  if (params.weights_path && !fs::exists(path, failed))
+    error +=
+        "; expected a package compiled with weights: without --no-weights, "
+        "from a model that says where they lie";
   return std::nullopt;
 }
 
