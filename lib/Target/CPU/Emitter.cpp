@@ -244,6 +244,9 @@ void Emitter::call(StringRef name, ValueRange args,
     fn = func::FuncOp::create(inner, loc, name,
                               b.getFunctionType(args.getTypes(), {}));
     fn.setPrivate();
+    // One copy each: inlined into every kernel they would be most of the
+    // compile time, and a call costs nothing beside its loop.
+    fn->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
     inner.setInsertionPointToStart(fn.addEntryBlock());
     Emitter e(inner, loc, target);
     make(e, fn.getArguments());
