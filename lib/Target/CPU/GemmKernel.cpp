@@ -90,6 +90,7 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
              n /= 2) {
           MicroKernel mk{rows, n};
           mk.storage = s.storage[lane];
+          mk.stream = true;
           Value to = e.mul(e.div(panels, n), n);
           e.loop(from, to, n, [&](Value q) {
             callMicroKernel(e, mk,

@@ -107,6 +107,13 @@ static Value nibbleTable(Emitter &e, Storage s) {
       DenseElementsAttr::get(e.vec(16, e.f32()), ArrayRef<float>(t)));
 }
 
+/// Asks for `bytes` bytes from p on, a cache line at a time.
+static void prefetch(Emitter &e, Value p, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64)
+    LLVM::Prefetch::create(e.b, e.loc, e.at(p, i), /*rw=*/0, /*hint=*/3,
+                           /*cache=*/1);
+}
+
 using Body =
     llvm::function_ref<Values(Value k, ValueRange weights, ValueRange carried)>;
 
@@ -125,6 +132,9 @@ static Values forEachK(Emitter &e, const MicroKernel &m, const MicroOperands &o,
     return e.loop(e.cst(0), o.k, 1, inits, [&](Value k, ValueRange carried) {
       Values w;
       Value row = e.mul(k, pitch);
+      const int64_t rowBytes = m.vectors * lanes * size;
+      for (int64_t p = 0; m.stream && p < m.panels; ++p)
+        prefetch(e, e.at(e.at(base[p], row), 32 * rowBytes), rowBytes);
       for (int64_t i = 0; i < n; ++i)
         w.push_back(loadDense(
             e, m.storage,
@@ -140,6 +150,8 @@ static Values forEachK(Emitter &e, const MicroKernel &m, const MicroOperands &o,
   return e.loop(
       e.cst(0), e.div(o.k, 32), 1, inits, [&](Value block, ValueRange carried) {
         Values scale, minimum, data;
+        for (int64_t p = 0; m.stream && p < m.panels; ++p)
+          prefetch(e, e.at(panel(p), e.mul(e.add(block, 4), bytes)), bytes);
         for (int64_t i = 0; i < n; ++i) {
           Value at = e.at(panel(i / m.vectors), e.mul(block, bytes));
           int64_t column = i % m.vectors * lanes;
@@ -184,10 +196,13 @@ static Values forEachK(Emitter &e, const MicroKernel &m, const MicroOperands &o,
 }
 
 static std::string name(const MicroKernel &m, const TargetDesc &t) {
-  return fmt::format(
-             "micro_{}_{}x{}{}{}", gpt::stringifyStorage(m.storage).str(),
-             m.rows, m.panels * m.vectors * t.lanes,
-             m.packedRows ? "_packed" : "", m.accumulate ? "_acc" : "") +
+  return fmt::format("micro_{}_{}x{}{}{}",
+                     gpt::stringifyStorage(m.storage).str(), m.rows,
+                     m.panels * m.vectors * t.lanes,
+                     m.packedRows ? "_packed" : "",
+                     m.accumulate ? "_acc"
+                     : m.stream   ? "_stream"
+                                  : "") +
          (m.panels > 1 ? fmt::format("_p{}", m.panels) : "");
 }
 

@@ -18,6 +18,9 @@ struct MicroKernel {
   int64_t packedRows =
       0; ///< A is [K][packedRows]; 0: A is row-major with pitch lda
   bool accumulate = false; ///< C is added to
+  /// B is read once, from memory: prefetch it ahead of use. The hardware's
+  /// streams stop at every page, after 4 KiB.
+  bool stream = false;
 };
 
 /// Addresses: A f32; B as in Format/WeightLayout.h (f32, f16, bf16 with ldb
