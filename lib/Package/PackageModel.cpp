@@ -7,8 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Package/PackageModel.h"
+#include "IndexBounds.h"
 #include "gptc/Format/WeightLayout.h"
 #include "gptc/Target/CPU/CpuTarget.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace gptc;
@@ -52,6 +54,9 @@ const PackageKernel *PackageModel::findKernel(KernelOp op) const {
 }
 
 namespace {
+/// Byte counts and offsets of what is this large are far from overflow.
+constexpr int64_t mostElements = int64_t(1) << 40;
+
 class PackagePlanner {
 public:
   explicit PackagePlanner(PackageModel &package) : package(package) {}
@@ -59,6 +64,7 @@ public:
 
 private:
   LogicalResult addEntry(func::FuncOp entry);
+  LogicalResult checkValues(const EntryPlan &plan);
   LogicalResult addWeights(EntryPlan &plan);
   FailureOr<int32_t> weightIndex(const WeightView &view);
   LogicalResult addStep(EntryPlan &plan);
@@ -77,12 +83,22 @@ private:
 
 FailureOr<int32_t> PackagePlanner::weightIndex(const WeightView &view) {
   ml_program::GlobalOp global = view.global;
+  if (!isa_and_nonnull<ml_program::ExternAttr>(global.getValueAttr()))
+    return global.emitOpError("expected the value #ml_program.extern: weights "
+                              "are stored in a checkpoint, or the host hands "
+                              "them over");
   auto type = dyn_cast<RankedTensorType>(global.getType());
   if (!type || !type.hasStaticShape() || type.getRank() < 1 ||
       type.getRank() > 2 || !type.getElementType().isF32())
     return global.emitOpError("expected a weight of type tensor<NxKxf32> or "
                               "tensor<Nxf32>, got ")
            << global.getType();
+  int64_t elements = 1;
+  for (int64_t size : type.getShape())
+    if (size < 1 || llvm::MulOverflow(elements, size, elements) ||
+        elements > mostElements)
+      return global.emitOpError("expected a weight of 1 to 2^40 elements, got ")
+             << type;
   auto stored = global->getAttrOfType<StoredAttr>("gpt.stored");
   Storage storage = storageOf(global);
   PackedWeight weight;
@@ -174,7 +190,13 @@ LogicalResult PackagePlanner::addStep(EntryPlan &plan) {
                                   "and the cache, got ")
            << plan.entry.getFunctionType();
   package.vocab = logits.getDimSize(1);
+  if (int64_t said = integer("gpt.vocab", package.vocab); said != package.vocab)
+    return package.module.emitError("expected gpt.vocab to be ")
+           << package.vocab << ", the logits of a row, got " << said;
   package.context = integer("gpt.context", 0);
+  if (package.context > INT32_MAX)
+    return package.module.emitError("expected gpt.context of at most ")
+           << INT32_MAX << ", since positions are i32, got " << package.context;
   if (failed(checkTables(plan)))
     return failure();
   if (package.context == 0)
@@ -195,23 +217,52 @@ LogicalResult PackagePlanner::addStep(EntryPlan &plan) {
   return success();
 }
 
-LogicalResult PackagePlanner::addEntry(func::FuncOp entry) {
-  FailureOr<EntryPlan> plan = planEntry(entry);
-  if (failed(plan) || failed(addWeights(*plan)))
-    return failure();
-  for (Value value : llvm::concat<Value>(plan->inputs, plan->outputs)) {
-    auto type = cast<RankedTensorType>(value.getType());
-    Type element = type.getElementType();
-    if (type.getRank() > 8 || !(element.isF32() || element.isInteger(32)))
+/// Types and names of an entry's inputs and outputs.
+LogicalResult PackagePlanner::checkValues(const EntryPlan &plan) {
+  func::FuncOp entry = plan.entry;
+  llvm::StringSet<> inputs, outputs;
+  for (auto [number, value] : llvm::enumerate(entry.getArguments()))
+    if (!inputs.insert(inputName(entry, number)).second)
+      return entry.emitOpError("expected every argument to have its own name, "
+                               "got '")
+             << inputName(entry, number) << "' twice";
+  for (unsigned number : plan.outputNumbers)
+    if (!outputs.insert(outputName(entry, number)).second)
+      return entry.emitOpError("expected every result to have its own name, "
+                               "got '")
+             << outputName(entry, number) << "' twice";
+  for (Value value : llvm::concat<const Value>(plan.inputs, plan.outputs)) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || type.getRank() > 8 ||
+        !(type.getElementType().isF32() || type.getElementType().isInteger(32)))
       return entry.emitOpError("expected arguments and results to be tensors "
                                "of f32 or i32 with at most 8 dimensions, got ")
-             << type;
+             << value.getType();
+    int64_t elements = 1;
+    for (int64_t size : type.getShape())
+      if (size == 0 ||
+          (size > 0 && (llvm::MulOverflow(elements, size, elements) ||
+                        elements > mostElements)))
+        return entry.emitOpError("expected arguments and results of 1 to 2^40 "
+                                 "elements beside dynamic dimensions, got ")
+               << type;
   }
+  return success();
+}
+
+LogicalResult PackagePlanner::addEntry(func::FuncOp entry) {
+  FailureOr<EntryPlan> plan = planEntry(entry);
+  if (failed(plan) || failed(checkValues(*plan)) || failed(addWeights(*plan)))
+    return failure();
   if (plan->dims.count() > 16)
     return entry.emitOpError("expected at most 16 dynamic dimensions, got ")
            << plan->dims.count();
   if (isStepEntry(entry) && failed(addStep(*plan)))
     return failure();
+  FailureOr<IndexBounds> bounds = indexBounds(*plan);
+  if (failed(bounds))
+    return failure();
+  package.bounds.push_back(std::move(*bounds));
   package.entries.push_back(std::move(*plan));
   return success();
 }

@@ -22,7 +22,7 @@ static_assert(sizeof(gptc_call_desc) == 56 &&
               offsetof(gptc_call_desc, dims) == 32 &&
               offsetof(gptc_call_desc, scratch_dim) == 48);
 static_assert(sizeof(gptc_value_desc) == 80);
-static_assert(sizeof(gptc_entry_desc) == 80 &&
+static_assert(sizeof(gptc_entry_desc) == 88 &&
               offsetof(gptc_entry_desc, inputs) == 48);
 static_assert(sizeof(gptc_weight_desc) == 88 &&
               offsetof(gptc_weight_desc, offset) == 72);
@@ -95,9 +95,10 @@ public:
   void run();
 
 private:
-  Constant *value(const EntryPlan &plan, mlir::Value value, StringRef name);
+  Constant *value(const EntryPlan &plan, mlir::Value value, StringRef name,
+                  int64_t bound = 0);
   Constant *call(const PlannedCall &call);
-  Constant *entry(const EntryPlan &plan);
+  Constant *entry(const EntryPlan &plan, const IndexBounds &bounds);
   Constant *weight(const PackedWeight &weight);
   Constant *info();
 
@@ -106,13 +107,15 @@ private:
   Tables make;
 };
 
-/// gptc_value_desc.
+/// gptc_value_desc; an input of i32 has a bound on its values.
 Constant *ProgramEmitter::value(const EntryPlan &plan, mlir::Value value,
-                                StringRef name) {
+                                StringRef name, int64_t bound) {
   auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
   Sizes sizes = plan.dims.sizes(value);
   llvm::SmallVector<uint64_t> shape(8, 0);
   llvm::copy(sizes, shape.begin());
+  if (bound)
+    shape[7] = bound;
   return make.structure(
       {make.string(name),
        make.i32(type.getElementType().isF32() ? GPTC_F32 : GPTC_I32),
@@ -137,12 +140,13 @@ Constant *ProgramEmitter::call(const PlannedCall &call) {
 }
 
 /// gptc_entry_desc.
-Constant *ProgramEmitter::entry(const EntryPlan &plan) {
+Constant *ProgramEmitter::entry(const EntryPlan &plan,
+                                const IndexBounds &bounds) {
   mlir::func::FuncOp function = plan.entry;
-  llvm::SmallVector<Constant *> inputs, outputs, buffers, calls;
-  for (mlir::Value input : plan.inputs) {
+  llvm::SmallVector<Constant *> inputs, outputs, buffers, calls, limits;
+  for (auto [input, bound] : llvm::zip(plan.inputs, bounds.values)) {
     unsigned number = llvm::cast<mlir::BlockArgument>(input).getArgNumber();
-    inputs.push_back(value(plan, input, inputName(function, number)));
+    inputs.push_back(value(plan, input, inputName(function, number), bound));
   }
   for (auto [output, number] : llvm::zip(plan.outputs, plan.outputNumbers))
     outputs.push_back(value(plan, output, outputName(function, number)));
@@ -152,18 +156,21 @@ Constant *ProgramEmitter::entry(const EntryPlan &plan) {
                                       make.i32(buffer.size.slot)}));
   for (const PlannedCall &planned : plan.calls)
     calls.push_back(call(planned));
+  if (llvm::any_of(bounds.dims, [](int64_t bound) { return bound != 0; }))
+    for (int64_t bound : bounds.dims)
+      limits.push_back(make.i64(bound));
 
   int kind = !isStepEntry(function) ? GPTC_ENTRY_PLAIN
              : plan.dims.keys >= 0  ? GPTC_ENTRY_STEP_SINGLE
                                     : GPTC_ENTRY_STEP;
-  return make.structure({make.string(function.getSymName()), make.i32(kind),
-                         make.i32(plan.dims.count()),
-                         make.i32(plan.dims.tokens), make.i32(plan.dims.rows),
-                         make.i32(plan.dims.keys), make.i32(inputs.size()),
-                         make.i32(outputs.size()), make.i32(buffers.size()),
-                         make.i32(plan.slots), make.i32(calls.size()),
-                         make.array(inputs), make.array(outputs),
-                         make.array(buffers), make.array(calls)});
+  return make.structure(
+      {make.string(function.getSymName()), make.i32(kind),
+       make.i32(plan.dims.count()), make.i32(plan.dims.tokens),
+       make.i32(plan.dims.rows), make.i32(plan.dims.keys),
+       make.i32(inputs.size()), make.i32(outputs.size()),
+       make.i32(buffers.size()), make.i32(plan.slots), make.i32(calls.size()),
+       make.array(inputs), make.array(outputs), make.array(buffers),
+       make.array(calls), make.array(limits)});
 }
 
 /// gptc_weight_desc.
@@ -191,8 +198,8 @@ Constant *ProgramEmitter::info() {
 
 void ProgramEmitter::run() {
   llvm::SmallVector<Constant *> entries, weights;
-  for (const EntryPlan &plan : package.entries)
-    entries.push_back(entry(plan));
+  for (auto [plan, bounds] : llvm::zip(package.entries, package.bounds))
+    entries.push_back(entry(plan, bounds));
   for (const PackedWeight &packed : package.weights)
     weights.push_back(weight(packed));
   const gptc_kv_desc &kv = package.kv;

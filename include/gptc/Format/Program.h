@@ -75,8 +75,9 @@ typedef struct gptc_call_desc {
 } gptc_call_desc;
 
 /* A named tensor of an entry. shape[i] < 0: dynamic dimension -1 - shape[i].
- * i32 inputs of rank < 8: shape[7], if not 0, bounds their values, which run
- * checks to lie in [0, shape[7]) (rows of the table that they index, say). */
+ * i32 inputs of rank < 8: shape[7], if not 0, is a size like the others that
+ * bounds their values, which run checks to lie in [0, it): the rows of a tensor
+ * that they index. */
 typedef struct gptc_value_desc {
   const char *name;
   int32_t dtype; /* gptc_dtype: f32 or i32 */
@@ -100,6 +101,9 @@ typedef struct gptc_entry_desc {
   const gptc_value_desc *outputs;
   const gptc_size *buffers;
   const gptc_call_desc *calls;
+  /* [dim_count] or null: sizes as in gptc_value_desc that run checks dynamic
+   * dimensions not to exceed (rows of a table that positions index); 0: none */
+  const int64_t *dim_limits;
 } gptc_entry_desc;
 
 /* How a weight is packed; see WeightLayout.h. */

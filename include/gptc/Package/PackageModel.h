@@ -32,12 +32,20 @@ struct PackageKernel {
   int64_t scratchBytes = 0;
 };
 
+/// What run checks of an entry beside names and shapes: bounds of the values of
+/// i32 inputs, in the order of the inputs, and of dynamic dimensions. As sizes
+/// in gptc_value_desc; 0: none.
+struct IndexBounds {
+  llvm::SmallVector<int64_t> values, dims;
+};
+
 struct PackageModel {
   mlir::ModuleOp module;
   TargetDesc target;
   PackageOptions options;
   /// In the order of the module. Weight arguments of calls index `weights`.
   std::vector<EntryPlan> entries;
+  std::vector<IndexBounds> bounds; // of each entry
   std::vector<PackageKernel> kernels;
   std::vector<PackedWeight> weights;
   gptc_kv_desc kv{};

@@ -6,7 +6,8 @@
 // whole vectors. This memory grows with the sizes; nothing else allocates.
 //
 // Refuses names, formats and shapes that do not fit, dimensions of 0, integers
-// outside the range that the entry declares, and outputs without room.
+// and dimensions outside the range that the entry declares, and outputs without
+// room.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +27,19 @@ struct Run {
   int64_t dims[maxDims];
 
   gptc_status bindInput(const gptc_value_desc &desc, const gptc_tensor *tensor);
+  gptc_status checkValues(const gptc_value_desc &desc,
+                          const gptc_tensor &tensor) const;
+  gptc_status checkDim(int32_t dim) const;
   gptc_status shapeOutput(const gptc_value_desc &desc, gptc_tensor &tensor);
 };
 
+/// A size or bound as gptc_value_desc writes it.
+int64_t resolve(int64_t size, const int64_t *dims) {
+  return size < 0 ? dims[-1 - size] : size;
+}
+
 int64_t sizeOf(const gptc_value_desc &desc, int32_t i, const int64_t *dims) {
-  return desc.shape[i] < 0 ? dims[-1 - desc.shape[i]] : desc.shape[i];
+  return resolve(desc.shape[i], dims);
 }
 
 /// Both formats of values have elements of four bytes.
@@ -71,7 +80,7 @@ gptc_status checkNames(const gptc_entry_desc &entry, const char *what,
 
 gptc_status Run::bindInput(const gptc_value_desc &desc,
                            const gptc_tensor *tensor) {
-  if (!tensor || !tensor->data)
+  if (!tensor)
     return fail(GPTC_INVALID_ARGUMENT, "run: input '%.200s' is missing",
                 desc.name);
   if (tensor->dtype != desc.dtype)
@@ -102,25 +111,57 @@ gptc_status Run::bindInput(const gptc_value_desc &desc,
                 "more), got %s",
                 desc.name, want, got);
   }
+  if (!tensor->data)
+    return fail(GPTC_INVALID_ARGUMENT, "run: input '%.200s': data is null",
+                desc.name);
   uint64_t size = bytesOf(desc, dims);
   if (tensor->capacity_bytes && tensor->capacity_bytes < size)
     return fail(GPTC_INVALID_ARGUMENT,
                 "run: input '%.200s': expected %llu bytes of data, got %llu",
                 desc.name, static_cast<unsigned long long>(size),
                 static_cast<unsigned long long>(tensor->capacity_bytes));
+  return GPTC_OK;
+}
+
+/// Every dynamic dimension has its size by now.
+gptc_status Run::checkValues(const gptc_value_desc &desc,
+                             const gptc_tensor &tensor) const {
   if (desc.dtype != GPTC_I32 || desc.rank >= 8 || !desc.shape[7])
     return GPTC_OK;
-  const char *data = static_cast<const char *>(tensor->data);
-  for (uint64_t i = 0; i < size / 4; ++i) {
+  const int64_t bound = resolve(desc.shape[7], dims);
+  const char *data = static_cast<const char *>(tensor.data);
+  for (uint64_t i = 0; i < bytesOf(desc, dims) / 4; ++i) {
     int32_t value;
     memcpy(&value, data + i * 4, 4);
-    if (value < 0 || value >= desc.shape[7])
+    if (value < 0 || value >= bound)
       return fail(GPTC_OUT_OF_RANGE,
                   "run: input '%.200s': element %llu: expected 0 or more and "
                   "below %lld, got %d",
                   desc.name, static_cast<unsigned long long>(i),
-                  static_cast<long long>(desc.shape[7]), value);
+                  static_cast<long long>(bound), value);
   }
+  return GPTC_OK;
+}
+
+gptc_status Run::checkDim(int32_t dim) const {
+  if (dims[dim] == unbound)
+    return fail(GPTC_INVALID_ARGUMENT,
+                "run: entry '%.200s': no input gives its dynamic dimension %d "
+                "a size",
+                entry.name, dim);
+  if (!entry.dim_limits || !entry.dim_limits[dim] ||
+      dims[dim] <= resolve(entry.dim_limits[dim], dims))
+    return GPTC_OK;
+  for (int32_t i = 0; i < entry.input_count; ++i)
+    for (int32_t axis = 0; axis < entry.inputs[i].rank; ++axis)
+      if (entry.inputs[i].shape[axis] == -1 - dim)
+        return fail(
+            GPTC_OUT_OF_RANGE,
+            "run: input '%.200s': expected at most %lld in dimension "
+            "%d, the rows that its positions index, got %lld",
+            entry.inputs[i].name,
+            static_cast<long long>(resolve(entry.dim_limits[dim], dims)), axis,
+            static_cast<long long>(dims[dim]));
   return GPTC_OK;
 }
 
@@ -175,11 +216,11 @@ static gptc_status checkTensors(Run &run, const gptc_tensor *inputs,
         run.bindInput(entry.inputs[i], find(const_cast<gptc_tensor *>(inputs),
                                             inputCount, entry.inputs[i].name));
   for (int32_t d = 0; d < entry.dim_count && status == GPTC_OK; ++d)
-    if (run.dims[d] == unbound)
-      status = fail(GPTC_INVALID_ARGUMENT,
-                    "run: entry '%.200s': no input gives its dynamic dimension "
-                    "%d a size",
-                    entry.name, d);
+    status = run.checkDim(d);
+  for (int32_t i = 0; i < entry.input_count && status == GPTC_OK; ++i)
+    status = run.checkValues(entry.inputs[i],
+                             *find(const_cast<gptc_tensor *>(inputs),
+                                   inputCount, entry.inputs[i].name));
   for (int32_t i = 0; i < entry.output_count && status == GPTC_OK; ++i)
     if (gptc_tensor *out = find(outputs, outputCount, entry.outputs[i].name))
       status = run.shapeOutput(entry.outputs[i], *out);

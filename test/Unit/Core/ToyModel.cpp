@@ -145,9 +145,9 @@ const gptc_value_desc gatherOutputs[] = {{"y", GPTC_F32, 2, {-1, D}}};
 
 const gptc_entry_desc entries[] = {
     {"step", kind, kind == GPTC_ENTRY_STEP_SINGLE ? 3 : 2, 0, 1, keysDim, 4, 1,
-     2, 2, 3, stepInputs, stepOutputs, buffers, stepCalls},
+     2, 2, 3, stepInputs, stepOutputs, buffers, stepCalls, nullptr},
     {"gather", GPTC_ENTRY_PLAIN, 1, -1, -1, -1, 2, 1, 0, 0, 1, gatherInputs,
-     gatherOutputs, nullptr, gatherCalls}};
+     gatherOutputs, nullptr, gatherCalls, nullptr}};
 
 constexpr uint64_t tableBytes = panels * NR * D * 4, biasBytes = 256;
 const gptc_weight_desc weightTable[] = {
