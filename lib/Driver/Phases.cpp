@@ -140,10 +140,16 @@ bool Compilation::parse() {
                              SMLoc());
   handler = std::make_unique<SourceMgrDiagnosticHandler>(sources, &context);
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-    errors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    bool error = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    errors += error;
+    // A parser that has failed says so again on its way out.
+    if (error && parsing && errors > 1)
+      return success();
     return failure(); // the handler above prints it
   });
+  parsing = true;
   module = parseModel(sources, context);
+  parsing = false;
   if (!module || failed(verify(*module)))
     return false;
   moduleOp = *module;

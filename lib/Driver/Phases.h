@@ -65,6 +65,7 @@ private:
   llvm::SourceMgr sources;
   std::unique_ptr<mlir::SourceMgrDiagnosticHandler> handler;
   unsigned errors = 0; // diagnostics seen
+  bool parsing = false;
   Timings timings;
   unsigned dumps = 0;
 

@@ -7,8 +7,9 @@
 // of the KV cache are arguments: compile time does not grow with layers.
 //
 // Refuses, at the op: control flow, calls, other dialects, scalars, constants
-// that are no splats, and matrices or biases that are no globals (a kernel
-// reads them packed, which a function's argument is not).
+// that are no splats, sizes of 0 or beyond 32 bits, and matrices or biases that
+// are no globals (a kernel reads them packed, which a function's argument is
+// not).
 //
 //===----------------------------------------------------------------------===//
 #include "KernelNames.h"
@@ -36,6 +37,18 @@ bool staysInEntry(Operation &op) {
              func::ReturnOp>(op);
 }
 
+/// Kernels are generated for sizes of at least 1, and 32 bits hold any that a
+/// model has.
+LogicalResult checkSizes(Operation &op, TypeRange types) {
+  for (Type type : types)
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      for (int64_t size : tensor.getShape())
+        if (!ShapedType::isDynamic(size) && (size < 1 || size > INT32_MAX))
+          return op.emitOpError("expected dimensions from 1 to ")
+                 << INT32_MAX << ", got " << type;
+  return success();
+}
+
 LogicalResult checkOp(Operation &op) {
   if (!isa<GptDialect, arith::ArithDialect, math::MathDialect>(
           op.getDialect()) ||
@@ -45,6 +58,9 @@ LogicalResult checkOp(Operation &op) {
   for (Type type : op.getResultTypes())
     if (!isa<RankedTensorType, KVCacheType>(type))
       return op.emitOpError("has no kernel: expected tensors, got ") << type;
+  if (failed(checkSizes(op, op.getOperandTypes())) ||
+      failed(checkSizes(op, op.getResultTypes())))
+    return failure();
   for (OpOperand &operand : op.getOpOperands()) {
     DenseElementsAttr constant;
     if (matchPattern(operand.get(), m_Constant(&constant))) {

@@ -14,8 +14,8 @@ func.func @eps(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
   // CHECK: eps = 9.9999997473787516E-6 : f64
   %3 = gpt.rms_norm %x, %g eps 9.999999747378752e-06 : tensor<?x8xf32>, tensor<8xf32>
   // The least denormal.
-  // CHECK: eps = 4.940660e-324 : f64
-  %4 = gpt.rms_norm %x, %g eps 4.9406564584124654e-324 : tensor<?x8xf32>, tensor<8xf32>
+  // CHECK: p = 4.940660e-324 : f64
+  %4 = gpt.dropout %x p 4.9406564584124654e-324 : tensor<?x8xf32>
   // CHECK: eps = 1.000000e+15 : f64
   %5 = gpt.rms_norm %x, %g eps 1000000000000000.0 : tensor<?x8xf32>, tensor<8xf32>
   // CHECK: p = 1.000000e-01 : f64

@@ -33,7 +33,7 @@ func.func @result(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
 // -----
 
 func.func @eps_negative(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
-  // expected-error @+1 {{[rms_norm-C4] expected a finite eps above 0, got -1.0e-5}}
+  // expected-error @+1 {{[rms_norm-C4] expected an eps that is finite and above 0 in f32, got -1.0e-5}}
   %0 = gpt.rms_norm %x, %g eps -1.0e-5 : tensor<?x8xf32>, tensor<8xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @eps_negative(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
 // -----
 
 func.func @eps_nan(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
-  // expected-error @+1 {{[layer_norm-C4] expected a finite eps above 0, got 0x7FF8000000000000}}
+  // expected-error @+1 {{[layer_norm-C4] expected an eps that is finite and above 0 in f32, got 0x7FF8000000000000}}
   %0 = gpt.layer_norm %x, %g eps 0x7FF8000000000000 : tensor<?x8xf32>, tensor<8xf32>
   return
 }
@@ -101,5 +101,13 @@ func.func @rms_dynamic(%x: tensor<4x0xf32>, %g: tensor<0xf32>) {
 func.func @layer_result(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
   // expected-error @+1 {{[layer_norm-C3] expected a result of x's type 'tensor<?x8xf32>', got 'tensor<4x8xf32>'}}
   %0 = "gpt.layer_norm"(%x, %g) {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @eps_is_zero_in_f32(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[rms_norm-C4] expected an eps that is finite and above 0 in f32, got 1.0e-300}}
+  %0 = gpt.rms_norm %x, %g eps 1.0e-300 : tensor<?x8xf32>, tensor<8xf32>
   return
 }

@@ -7,7 +7,7 @@ import tempfile
 
 import numpy as np
 
-from harness import GOLDEN, TEMPORARY, checkpoint, imported, main, run, unittest, written
+from harness import DOCS, GOLDEN, TEMPORARY, checkpoint, imported, main, run, unittest, written
 
 PLAIN = """module attributes {gpt.name = "plain"} {
   func.func @relu(%x: tensor<4xf32> {gpt.arg = "x"}) -> (tensor<4xf32> {gpt.result = "y"}) {
@@ -16,6 +16,9 @@ PLAIN = """module attributes {gpt.name = "plain"} {
   }
 }
 """
+
+with open(os.path.join(DOCS, "picogpt.mlir"), encoding="utf-8") as picogpt:
+    PICOGPT = picogpt.read()
 
 
 def safetensors(path):
@@ -111,6 +114,15 @@ class BadInput(unittest.TestCase):
             "wrong type": (PLAIN.replace("return %y : tensor<4xf32>", "return %y : tensor<5xf32>"), []),
             "unknown attribute": (PLAIN.replace("gpt.name", "gpt.nane"), ["gpt.nane", "gpt.name"]),
             "unknown argument attribute": (PLAIN.replace("gpt.arg", "gpt.agr"), ["gpt.agr", "gpt.arg"]),
+            "unknown kind": (PLAIN.replace("gpt.silu", "gpt.gelu round"), ["erf", "tanh", "quick"]),
+            "memref": (PLAIN.replace('"x"}', '"x"}, %z: memref<4xf32>'), ["memref<4xf32>"]),
+            "same argument names": (PLAIN.replace('"x"}', '"x"}, %z: tensor<4xf32> {gpt.arg = "x"}'), ["'x' twice"]),
+            "same result names": (PLAIN.replace('"y"}', '"y"}, tensor<4xf32> {gpt.result = "y"}')
+                                  .replace("return %y : tensor<4xf32>", "%z = gpt.silu %y : tensor<4xf32>\nreturn %y, %z : tensor<4xf32>, tensor<4xf32>"), ["'y' twice"]),
+            "no elements": (PLAIN.replace("tensor<4xf32>", "tensor<0xf32>"), ["tensor<0xf32>", "expected"]),
+            "too many elements": (PLAIN.replace("tensor<4xf32>", "tensor<2147483647x2147483647xf32>"), ["expected"]),
+            "weight with a value": (PICOGPT.replace("@ln(#ml_program.extern<!c>)", "@ln(dense<1.0> : !c)"), ["#ml_program.extern"]),
+            "another vocabulary": (PICOGPT.replace("gpt.vocab = 96", "gpt.vocab = 97"), ["gpt.vocab", "96", "97"]),
             "deep": (PLAIN + "module {" * 100000, []),
         }
         for what, (text, words) in broken.items():

@@ -30,3 +30,19 @@ func.func @slice_of_activation(%x: tensor<4x8xf32>) -> tensor<2x8xf32> {
   %y = tensor.extract_slice %x[0, 0] [2, 8] [1, 1] : tensor<4x8xf32> to tensor<2x8xf32>
   return %y : tensor<2x8xf32>
 }
+
+// -----
+
+func.func @empty(%x: tensor<?x0xf32>) -> tensor<?x0xf32> {
+  // expected-error @+1 {{expected dimensions from 1 to 2147483647, got 'tensor<?x0xf32>'}}
+  %y = gpt.softmax %x : tensor<?x0xf32>
+  return %y : tensor<?x0xf32>
+}
+
+// -----
+
+func.func @huge(%x: tensor<1099511627776xf32>) -> tensor<1099511627776xf32> {
+  // expected-error @+1 {{expected dimensions from 1 to 2147483647, got 'tensor<1099511627776xf32>'}}
+  %y = gpt.silu %x : tensor<1099511627776xf32>
+  return %y : tensor<1099511627776xf32>
+}

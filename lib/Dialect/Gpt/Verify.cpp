@@ -59,13 +59,15 @@ LogicalResult gptc::gpt::expectShape(Operation *op, StringRef constraint,
 
 LogicalResult gptc::gpt::expectEps(Operation *op, StringRef constraint,
                                    double eps) {
-  if (std::isfinite(eps) && eps > 0.0)
+  // Kernels add it in f32.
+  if (std::isfinite(static_cast<float>(eps)) && static_cast<float>(eps) > 0.0f)
     return success();
   std::string text;
   llvm::raw_string_ostream os(text);
   printExactly(os, eps);
-  return op->emitOpError() << "[" << constraint
-                           << "] expected a finite eps above 0, got " << text;
+  return op->emitOpError()
+         << "[" << constraint
+         << "] expected an eps that is finite and above 0 in f32, got " << text;
 }
 
 LogicalResult gptc::gpt::expectLayer(Operation *op, StringRef constraint,
