@@ -9,7 +9,9 @@
  * Sizes are in elements unless a name says bytes. Pointers passed in are only
  * read, and only during the call, unless a comment says otherwise.
  * Thread-safety: a model may be used from many threads; a session from one
- * thread at a time.
+ * thread at a time. The caller's floating-point mode (MXCSR) and locale change
+ * no result; every function leaves them, signal handlers and the environment
+ * alone.
  */
 #ifndef GPTC_ABI_1
 #define GPTC_ABI_1

@@ -188,6 +188,37 @@ struct Frame {
   const Workspace *workspace;
 };
 
+/// Sets the floating-point mode that the promised bits need (round to nearest,
+/// denormals kept, nothing trapped), whatever the host has set for its own
+/// work, and puts the host's back, its exception flags included. Around all
+/// arithmetic, on every thread that does some.
+class FloatMode {
+public:
+  FloatMode() : host(get()) {
+    if ((host & ~flags) != plain)
+      set(plain);
+  }
+  ~FloatMode() {
+    if (get() != host)
+      set(host);
+  }
+  FloatMode(const FloatMode &) = delete;
+
+private:
+#if defined(__x86_64__)
+  // MXCSR; Intel SDM vol. 1, 10.2.3: all exceptions masked, no FTZ, no DAZ.
+  static constexpr uint64_t flags = 0x3f, plain = 0x1f80;
+  static uint64_t get() { return __builtin_ia32_stmxcsr(); }
+  static void set(uint64_t value) { __builtin_ia32_ldmxcsr(value); }
+#else
+  // FPCR; its flags are in another register (Arm ARM, C5.2.8).
+  static constexpr uint64_t flags = 0, plain = 0;
+  static uint64_t get() { return __builtin_aarch64_get_fpcr64(); }
+  static void set(uint64_t value) { __builtin_aarch64_set_fpcr64(value); }
+#endif
+  uint64_t host;
+};
+
 /// Runs the entry's calls in order. Allocates nothing and cannot fail.
 void execute(Session &session, const Frame &frame);
 

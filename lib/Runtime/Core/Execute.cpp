@@ -23,15 +23,23 @@ struct Job {
 
 static void runPart(void *data, int32_t part) {
   const Job &job = *static_cast<const Job *>(data);
+  FloatMode mode;
   job.fn(job.args, job.dims, job.scratch + part * job.scratchStride, part,
          job.threads);
 }
 
-static double now() {
+static int64_t now() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) +
-         static_cast<double>(time.tv_nsec) * 1e-9;
+  return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/// Volatile, or the product could be computed outside of the mode.
+static double seconds(int64_t nanoseconds) {
+  FloatMode mode;
+  volatile double time = static_cast<double>(nanoseconds);
+  time = time * 1e-9;
+  return time;
 }
 
 static void *resolve(const Session &session, const Frame &frame,
@@ -89,11 +97,16 @@ void execute(Session &session, const Frame &frame) {
       runCall(session, job);
       continue;
     }
-    double begin = now();
+    int64_t begin = now();
     runCall(session, job);
-    gptc_event event = {call.name,      entry.name,     i,
-                        session.args,   call.arg_count, dims,
-                        call.dim_count, now() - begin};
+    gptc_event event = {call.name,
+                        entry.name,
+                        i,
+                        session.args,
+                        call.arg_count,
+                        dims,
+                        call.dim_count,
+                        seconds(now() - begin)};
     session.observer(session.observerUser, &event);
   }
 }

@@ -83,6 +83,7 @@ gptc_status packWeights(const gptc_tensor *tensors, size_t count,
   if (!allocate(model.host, program.weights_file_bytes, false, model.weights))
     return GPTC_NO_MEMORY;
   char *image = static_cast<char *>(model.weights.pointer);
+  FloatMode mode;
   for (int32_t i = 0; i < program.weight_count; ++i) {
     const gptc_weight_desc &weight = program.weights[i];
     const gptc_tensor *tensor = find(tensors, count, weight.name);
