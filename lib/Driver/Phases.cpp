@@ -303,6 +303,5 @@ bool Compilation::run() {
   bool ok = true;
   for (const Step &step : steps)
     ok = ok && (last < step.first || phase(step.name, step.body, step.dumped));
-  reportTimings();
-  return ok;
+  return reportTimings() && ok;
 }

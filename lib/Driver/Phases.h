@@ -57,7 +57,7 @@ private:
   mlir::OpPrintingFlags printingFlags(mlir::ModuleOp op) const;
   bool emitModule(Emit emit, llvm::StringRef extension, mlir::ModuleOp module);
   bool emitProducts();
-  void reportTimings();
+  bool reportTimings();
 
   const Options &options;
   mlir::MLIRContext context;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Phases.h"
+#include "gptc/Import/WriteFile.h"
 #include "gptc/Package/WritePackage.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -21,10 +22,7 @@ llvm::Error gptc::writeFileAtomically(StringRef folder, StringRef file,
     return llvm::createFileError(folder, code);
   llvm::SmallString<256> path(folder);
   llvm::sys::path::append(path, file);
-  return llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-    os << text;
-    return llvm::Error::success();
-  });
+  return writeFile(path, text);
 }
 
 bool Compilation::wants(Emit emit) const {
@@ -141,13 +139,13 @@ bool Compilation::writePackage() {
   return true;
 }
 
-void Compilation::reportTimings() {
+bool Compilation::reportTimings() {
   if (!options.timing)
-    return;
+    return true;
   if (options.timingFile.empty()) {
     for (const auto &[phase, seconds] : timings)
       llvm::errs() << fmt::format("gptc: {:<10} {:8.3f} s\n", phase, seconds);
-    return;
+    return true;
   }
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -166,5 +164,6 @@ void Compilation::reportTimings() {
   if (auto error = writeFileAtomically(
           folder.empty() ? "." : folder,
           llvm::sys::path::filename(options.timingFile), text))
-    fail(std::move(error));
+    return fail(std::move(error));
+  return true;
 }

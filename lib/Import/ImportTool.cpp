@@ -3,6 +3,7 @@
 #include "gptc/Import/ImportTool.h"
 #include "gptc/Dialect/Gpt/NearestName.h"
 #include "gptc/Import/Import.h"
+#include "gptc/Import/WriteFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -105,42 +106,12 @@ static std::optional<Status> parseCommandLine(int argc, const char *const *argv,
   return Done;
 }
 
-/// Writes beside `path` and renames, so that a reader sees the old file or the
-/// whole new one. Devices and pipes are written in place.
-static Status writeFile(mlir::ModuleOp module, StringRef path) {
-  sys::fs::file_status status;
-  if (!sys::fs::status(path, status)) {
-    if (status.type() == sys::fs::file_type::directory_file)
-      return fail(BadInput, path + ": expected a file to write, got a folder");
-    if (status.type() != sys::fs::file_type::regular_file) {
-      std::error_code error;
-      llvm::raw_fd_ostream os(path, error);
-      if (error)
-        return fail(BadInput, path + ": cannot write: " + error.message());
-      printModel(module, os);
-      return Done;
-    }
-  }
-  auto temporary = sys::fs::TempFile::create(path + ".%%%%%%%%");
-  if (!temporary)
-    return fail(BadInput, path + ": cannot write: " +
-                              llvm::toString(temporary.takeError()));
-  std::error_code error;
-  {
-    llvm::raw_fd_ostream os(temporary->FD, /*shouldClose=*/false);
-    printModel(module, os);
-    os.flush();
-    error = os.error();
-    os.clear_error();
-  }
-  if (error) {
-    llvm::consumeError(temporary->discard());
-    return fail(BadInput, path + ": cannot write: " + error.message());
-  }
-  if (llvm::Error kept = temporary->keep(path)) {
-    std::string message = llvm::toString(std::move(kept));
-    return fail(BadInput, path + ": cannot write: " + message);
-  }
+static Status writeModel(mlir::ModuleOp module, StringRef path) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  printModel(module, stream);
+  if (llvm::Error error = writeFile(path, text))
+    return fail(BadInput, llvm::toString(std::move(error)));
   return Done;
 }
 
@@ -197,7 +168,7 @@ int gptc::importTool(int argc, const char *const *argv) {
   if (line.dryRun)
     return printSummary(*imported, llvm::outs()), Done;
   if (!line.toStdout())
-    return writeFile(*imported->module, line.output);
+    return writeModel(*imported->module, line.output);
   printModel(*imported->module, llvm::outs());
   llvm::outs().flush();
   if (llvm::outs().has_error()) {

@@ -7,11 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
+#include "gptc/Import/WriteFile.h"
 #include "lld/Common/Driver.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <fcntl.h>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -21,15 +24,46 @@ using llvm::StringRef;
 llvm::Error gptc::writeArchive(StringRef path, StringRef objectName,
                                StringRef object) {
   llvm::NewArchiveMember member(llvm::MemoryBufferRef(object, objectName));
-  return llvm::writeArchive(path, std::move(member),
-                            llvm::SymtabWritingMode::NormalSymtab,
-                            llvm::object::Archive::K_GNU,
-                            /*Deterministic=*/true, /*Thin=*/false);
+  auto archive = llvm::writeArchiveToBuffer(
+      std::move(member), llvm::SymtabWritingMode::NormalSymtab,
+      llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive)
+    return archive.takeError();
+  return writeFile(path, (*archive)->getBuffer());
 }
 
-llvm::Error gptc::linkSharedLibrary(StringRef objectPath, StringRef path,
+namespace {
+/// The working directory for as long as it lives. LLVM's temporary files, which
+/// lld makes beside its output, do not work below a folder with '%' in its
+/// name.
+class WorkingFolder {
+public:
+  explicit WorkingFolder(const std::string &folder)
+      : before(::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+        good(before >= 0 && ::chdir(folder.c_str()) == 0) {}
+  ~WorkingFolder() {
+    if (before < 0)
+      return;
+    good = ::fchdir(before) == 0; // it was the working directory just now
+    ::close(before);
+  }
+  WorkingFolder(const WorkingFolder &) = delete;
+  explicit operator bool() const { return good; }
+
+private:
+  int before;
+  bool good;
+};
+} // namespace
+
+llvm::Error gptc::linkSharedLibrary(StringRef folder, StringRef objectName,
                                     StringRef soname) {
-  std::string object = objectPath.str(), out = path.str(), name = soname.str();
+  std::string object = objectName.str(), name = soname.str();
+  WorkingFolder inside(folder.str());
+  if (!inside)
+    return llvm::createStringError(
+        "'" + folder.str() + "': cannot be entered: " +
+        std::error_code(errno, std::generic_category()).message());
   std::vector<const char *> args = {"ld.lld",
                                     "-shared",
                                     "--hash-style=gnu",
@@ -44,7 +78,7 @@ llvm::Error gptc::linkSharedLibrary(StringRef objectPath, StringRef path,
                                     "-soname",
                                     name.c_str(),
                                     "-o",
-                                    out.c_str(),
+                                    name.c_str(),
                                     object.c_str()};
   for (const char *libc :
        {"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6",

@@ -31,8 +31,9 @@ llvm::ArrayRef<llvm::StringRef> apiNames();
 llvm::Error writeArchive(llvm::StringRef path, llvm::StringRef objectName,
                          llvm::StringRef object);
 
-/// A shared library from an object file on disk.
-llvm::Error linkSharedLibrary(llvm::StringRef objectPath, llvm::StringRef path,
+/// The shared library `soname` in `folder` from an object file there.
+llvm::Error linkSharedLibrary(llvm::StringRef folder,
+                              llvm::StringRef objectName,
                               llvm::StringRef soname);
 
 /// Packs the weights one by one; memory is that of the largest one. Without

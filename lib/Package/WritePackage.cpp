@@ -2,6 +2,7 @@
 #include "gptc/Package/WritePackage.h"
 #include "Package.h"
 #include "gptc/Import/TokenizerSource.h"
+#include "gptc/Import/WriteFile.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
@@ -26,16 +27,13 @@ llvm::Error gptc::writeLibraries(const PackageModel &package, StringRef object,
     return full.str().str();
   };
   // lld reads files only.
-  std::string objectPath = in(name + ".link.o");
-  llvm::FileRemover remover(objectPath);
-  if (auto error = llvm::writeToOutput(objectPath, [&](llvm::raw_ostream &os) {
-        os << object;
-        return llvm::Error::success();
-      }))
+  std::string linked = name + ".link.o";
+  llvm::FileRemover remover(in(linked));
+  if (auto error = writeFile(in(linked), object))
     return error;
   if (auto error = writeArchive(in("lib" + name + ".a"), objectName, object))
     return error;
-  return linkSharedLibrary(objectPath, in(shared), shared);
+  return linkSharedLibrary(folder, linked, shared);
 }
 
 /// A checkpoint without a tokenizer makes a package without one; one whose

@@ -46,8 +46,12 @@ std::optional<OutputFile> OutputFile::create(const std::string &path,
     out.file = stdout;
     return out;
   }
-  out.aside = fmt::format("{}.{}.part", path, getpid());
-  out.file = std::fopen(out.aside.c_str(), "wbe");
+  // Renaming would put a regular file in the place of a device or pipe.
+  struct stat status;
+  bool inPlace = !stat(path.c_str(), &status) && !S_ISREG(status.st_mode);
+  if (!inPlace)
+    out.aside = fmt::format("{}.{}.part", path, getpid());
+  out.file = std::fopen((inPlace ? path : out.aside).c_str(), "wbe");
   if (!out.file) {
     error = systemError(path, "cannot be written");
     return std::nullopt;
@@ -70,7 +74,8 @@ OutputFile::~OutputFile() {
   if (!file || file == stdout)
     return;
   std::fclose(file);
-  std::remove(aside.c_str());
+  if (!aside.empty())
+    std::remove(aside.c_str());
 }
 
 bool OutputFile::write(const void *data, size_t bytes, std::string &error) {
@@ -85,11 +90,12 @@ bool OutputFile::commit(std::string &error) {
   bool good = std::fflush(done) == 0;
   if (done != stdout) {
     good &= std::fclose(done) == 0;
-    good = good && std::rename(aside.c_str(), path.c_str()) == 0;
+    if (good && !aside.empty())
+      good = std::rename(aside.c_str(), path.c_str()) == 0;
   }
   if (!good) {
     error = systemError(path, "cannot be written");
-    if (done != stdout)
+    if (!aside.empty())
       std::remove(aside.c_str());
   }
   return good;

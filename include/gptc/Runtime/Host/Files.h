@@ -18,7 +18,8 @@ namespace gptc::host {
 std::optional<std::vector<uint8_t>> readFile(const std::string &path,
                                              std::string &error);
 
-/// Written beside its destination and renamed by commit().
+/// Written beside its destination and renamed by commit(); a device or pipe is
+/// written in place.
 class OutputFile {
 public:
   static std::optional<OutputFile> create(const std::string &path,
