@@ -38,12 +38,20 @@ public:
   int64_t integerOr(std::string_view key, int64_t absent) {
     return take(source.integerOr(key, absent), absent);
   }
-  /// A finite number above zero.
+  /// A number that is above zero and finite, as f32 too: kernels compute with
+  /// it in f32.
   double positive(std::string_view key) {
     return checkPositive(key, take(source.real(key), 1.0));
   }
   double positiveOr(std::string_view key, double absent) {
     return checkPositive(key, take(source.realOr(key, absent), 1.0));
+  }
+  /// The base of rotary frequencies.
+  double ropeBaseOr(std::string_view key, double absent) {
+    double base = positiveOr(key, absent);
+    require(failed() || base > 1, key,
+            fmt::format("expected a number above 1, got {}", base));
+    return base;
   }
   double realOr(std::string_view key, double absent) {
     return take(source.realOr(key, absent), absent);
@@ -88,9 +96,12 @@ private:
     return 1;
   }
   double checkPositive(std::string_view key, double value) {
-    if (value > 0 && value < HUGE_VAL)
+    if (float narrow = static_cast<float>(value);
+        narrow > 0 && std::isfinite(narrow))
       return value;
-    refuse(key, fmt::format("expected a number above 0, got {}", value));
+    refuse(key,
+           fmt::format("expected a number above 0 that f32 can hold, got {}",
+                       value));
     return 1;
   }
 

@@ -65,7 +65,7 @@ static bool present(const Reader &config, std::string_view key) {
 
 static Expected<void> readRope(const Reader &config, LlamaConfig &result) {
   Fields fields(config);
-  result.ropeBase = fields.positiveOr("rope_theta", 10000);
+  result.ropeBase = fields.ropeBaseOr("rope_theta", 10000);
   double partial = fields.realOr("partial_rotary_factor", 1);
   fields.require(partial == 1, "partial_rotary_factor",
                  fmt::format("expected 1: partial rotation is not supported, "
@@ -82,7 +82,7 @@ static Expected<void> readRope(const Reader &config, LlamaConfig &result) {
     if (auto read = readRopeType(*rope, key, config, result); !read)
       return read.error();
     Fields nested(*rope);
-    result.ropeBase = nested.positiveOr("rope_theta", result.ropeBase);
+    result.ropeBase = nested.ropeBaseOr("rope_theta", result.ropeBase);
     double nestedPartial = nested.realOr("partial_rotary_factor", 1);
     nested.require(nestedPartial == 1, "partial_rotary_factor",
                    "expected 1: partial rotation is not supported");
@@ -111,10 +111,12 @@ static Expected<HfConfig> readConfig(const Reader &json, ModelInfo &info) {
                            config.heads);
   config.headSize = fields.sizeOr("head_dim", config.width / config.heads);
   fields.require(
-      config.headSize % 2 == 0 || fields.failed(),
+      (config.headSize % 2 == 0 && config.headSize <= 1 << 20) ||
+          fields.failed(),
       present(json, "head_dim") ? "head_dim" : "hidden_size",
-      fmt::format("expected an even head size (rotary pairs), got {}",
-                  config.headSize));
+      fmt::format(
+          "expected an even head size of at most 2^20 (rotary pairs), got {}",
+          config.headSize));
   std::string name = fields.stringOr("hidden_act", "silu");
   auto activation = activationNamed(name);
   fields.require(activation.has_value(), "hidden_act",

@@ -65,7 +65,7 @@ static Expected<LlamaConfig> readConfig(const Metadata &metadata,
   config.kvHeads = fields.sizeOr("llama.attention.head_count_kv", config.heads);
   config.eps =
       asWritten(fields.positive("llama.attention.layer_norm_rms_epsilon"));
-  config.ropeBase = asWritten(fields.positiveOr("llama.rope.freq_base", 10000));
+  config.ropeBase = asWritten(fields.ropeBaseOr("llama.rope.freq_base", 10000));
   config.ropePairs = gpt::RopePairs::Adjacent;
   fields.requireMultiple("llama.attention.head_count", config.heads,
                          "llama.attention.head_count_kv", config.kvHeads);
@@ -83,9 +83,12 @@ static Expected<LlamaConfig> readConfig(const Metadata &metadata,
   requireHeadSize("llama.attention.value_length");
   requireHeadSize("llama.rope.dimension_count");
   fields.require(
-      config.headSize % 2 == 0 || fields.failed(), "llama.embedding_length",
-      fmt::format("expected an even head size (rotary pairs), got {}",
-                  config.headSize));
+      (config.headSize % 2 == 0 && config.headSize <= 1 << 20) ||
+          fields.failed(),
+      "llama.embedding_length",
+      fmt::format(
+          "expected an even head size of at most 2^20 (rotary pairs), got {}",
+          config.headSize));
   refuseVariants(fields);
   for (const char *key :
        {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id"})
