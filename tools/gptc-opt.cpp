@@ -7,15 +7,11 @@
 //===----------------------------------------------------------------------===//
 #include "gptc/Dialect/Gpt/Gpt.h"
 #include "gptc/Dialect/Gpt/ParseGuard.h"
+#include "gptc/Dialect/Gpt/Registry.h"
 #include "gptc/Fusion/Passes.h"
 #include "gptc/Kernel/Passes.h"
 #include "gptc/Schedule/Passes.h"
 #include "gptc/Stepping/Passes.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -38,10 +34,7 @@ static void registerPasses() {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   DialectRegistry registry;
-  registry.insert<arith::ArithDialect, func::FuncDialect, gptc::gpt::GptDialect,
-                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
-                  ml_program::MLProgramDialect, scf::SCFDialect,
-                  tensor::TensorDialect, vector::VectorDialect>();
+  gptc::registerDialects(registry);
   registerPasses();
 
   auto [inputName, outputName] = registerAndParseCLIOptions(
