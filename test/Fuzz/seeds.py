@@ -1,0 +1,206 @@
+"""Writes the fuzz targets' seeds: `python3 seeds.py OUT`, a folder for each target in OUT.
+
+They come from the golden data and the lit tests, cut down to a few hundred bytes where a format allows it: small inputs mutate well.
+"""
+import glob
+import io
+import json
+import os
+import struct
+import sys
+
+TEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+GOLDEN = os.path.join(TEST, "Golden")
+OUT = sys.argv[1]
+
+
+def seed(target, data):
+    folder = os.path.join(OUT, target)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, f"seed-{len(os.listdir(folder)):03}"), "wb") as f:
+        f.write(data if isinstance(data, bytes) else data.encode())
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def golden(pattern):
+    return sorted(glob.glob(os.path.join(GOLDEN, pattern)))
+
+
+def safetensors(tensors):
+    """tensors: name, dtype, shape, bytes."""
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, dtype, shape, content in tensors:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def small_safetensors(path):
+    """The first tensors of a golden file, every dimension cut to at most 2."""
+    whole = read(path)
+    size, = struct.unpack("<Q", whole[:8])
+    header = json.loads(whole[8:8 + size])
+    tensors = []
+    for name, tensor in header.items():
+        if name == "__metadata__" or len(tensors) == 4:
+            continue
+        begin, end = tensor["data_offsets"]
+        elements = 1
+        for dimension in tensor["shape"]:
+            elements *= dimension
+        shape = [min(2, dimension) for dimension in tensor["shape"]]
+        kept = (end - begin) // elements
+        for dimension in shape:
+            kept *= dimension
+        tensors.append((name, tensor["dtype"], shape, whole[8 + size + begin:8 + size + begin + kept]))
+    return safetensors(tensors)
+
+
+def gguf_string(text):
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+def gguf(pairs, tensors):
+    """pairs: key, type, bytes; tensors: name, dimensions, type, bytes."""
+    head, data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)), b""
+    for key, kind, value in pairs:
+        head += gguf_string(key) + struct.pack("<I", kind) + value
+    for name, dimensions, kind, content in tensors:
+        head += gguf_string(name) + struct.pack(f"<I{len(dimensions)}QIQ", len(dimensions), *dimensions, kind, len(data))
+        data += content + bytes(-len(content) % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
+def strings(texts):
+    return struct.pack("<IQ", 8, len(texts)) + b"".join(map(gguf_string, texts))
+
+
+def alphabet():
+    """GPT-2's printable character of each byte."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    other = [byte for byte in range(256) if byte not in plain]
+    table = {byte: chr(byte) for byte in plain}
+    table.update({byte: chr(256 + i) for i, byte in enumerate(other)})
+    return [table[byte] for byte in range(256)]
+
+
+LETTERS = alphabet()
+MERGES = [("e", "r"), (LETTERS[32], "t"), ("h", "e"), (LETTERS[32] + "t", "he")]
+TOKENS = LETTERS + ["".join(pair) for pair in MERGES]
+CHAT = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+
+
+def checkpoints():
+    for path in golden("*/*.safetensors"):
+        seed("safetensors", small_safetensors(path))
+    seed("safetensors", safetensors([("empty", "F32", [0, 3], b""), ("scalar", "I64", [], bytes(8)), ("b", "BF16", [1], bytes(2))]))
+    for path in golden("*/model.safetensors.index.json"):
+        seed("shard-index", read(path)[:400].rsplit(b",", 1)[0] + b"}}")
+        seed("shard-index", read(path))
+    for path in golden("*/config.json"):
+        seed("json", read(path))
+    seed("json", '[1, -2, 3.5e-7, 18446744073709551615, "\\u00e9\\ud83d\\ude00", true, false, null, {"a": {"b": []}}]')
+    seed("json", "[" * 70 + "]" * 70)
+    scalars = [struct.pack("<" + code, 1) for code in "BbHhIif?"]
+    pairs = [(f"scalar.{kind}", kind, value) for kind, value in enumerate(scalars)]
+    pairs += [("general.architecture", 8, gguf_string("llama")), ("general.alignment", 4, struct.pack("<I", 32)),
+              ("tokens", 9, strings(["a", "b", ""])), ("floats", 9, struct.pack("<IQ2f", 6, 2, 1, 2)),
+              ("nested", 9, struct.pack("<IQ", 9, 1) + struct.pack("<IQ2B", 0, 2, 7, 8)), ("wide", 10, struct.pack("<Q", 2**63)),
+              ("signed", 11, struct.pack("<q", -1)), ("real", 12, struct.pack("<d", 0.5))]
+    blocks = {0: 4, 1: 2, 2: 18, 3: 20, 8: 34, 30: 2}  # bytes of an element, or of a block of 32
+    tensors = [(f"tensor.{kind}", [32, 2] if kind in (2, 3, 8) else [2, 3], kind, bytes(size * (2 if kind in (2, 3, 8) else 6)))
+               for kind, size in blocks.items()]
+    seed("gguf", gguf(pairs, tensors))
+    seed("gguf", gguf(pairs[8:10], tensors[:1]))
+    for path in golden("llama-gguf-*/model.gguf"):
+        seed("gguf", read(path)[:1500])
+    seed("gguf", read(golden("llama-gguf-q4-1/model.gguf")[0]))
+
+
+def tokenizers():
+    vocabulary = {token: i for i, token in enumerate(TOKENS)}
+    merges = [" ".join(pair) for pair in MERGES]
+    special = {"id": len(TOKENS), "content": "<|endoftext|>", "single_word": False, "lstrip": False, "rstrip": False,
+               "normalized": False, "special": True}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    config = json.dumps({"bos_token": "<|endoftext|>", "eos_token": {"content": "<|endoftext|>"}, "chat_template": CHAT})
+    for pre, form in ((byte_level, merges), ({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, byte_level]},
+                                             [list(pair) for pair in MERGES])):
+        model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
+                 "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": vocabulary, "merges": form}
+        whole = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [special], "normalizer": None,
+                 "pre_tokenizer": pre, "post_processor": byte_level, "decoder": byte_level, "model": model}
+        for vocab in (vocabulary, {token: i for i, token in enumerate("abc")}):
+            model["vocab"] = vocab
+            model["merges"] = form if vocab is vocabulary else []
+            special["id"] = len(vocab)
+            for ascii in (True, False):
+                seed("tokenizer-json", json.dumps(whole, ensure_ascii=ascii, separators=(",", ":")).encode() + b"\0" + config.encode())
+    text = "#version: 0.2\n" + "\n".join(merges) + "\n"
+    seed("tokenizer-gpt2", json.dumps({**vocabulary, "<|endoftext|>": len(TOKENS)}, ensure_ascii=False) + "\0" + text)
+    seed("tokenizer-gpt2", json.dumps({"h": 0, "e": 1, "he": 2}) + "\0#version: 0.2\nh e\n")
+    small = [("1", "h"), ("1", "e"), ("1", "he"), ("3", "<|im_end|>"), ("4", "user"), ("5", "unused"), ("6", "<0x0A>")]
+    for pre in ("gpt-2", "smollm", "llama-bpe"):
+        lines = [f"t{kind}{token}" for kind, token in small] + ["mh e", f"P{pre}", "b3", "e3", "p4", "x3", "a", "CTemplate"]
+        seed("tokenizer-gguf", "\n".join(lines))
+    seed("tokenizer-gguf", "\n".join(["t1" + token for token in TOKENS] + ["m" + merge for merge in merges] + ["Pgpt-2", "MGPT2"]))
+
+    def string(text):
+        return struct.pack("<I", len(text)) + text
+
+    for pre in (b"gpt2", b"smollm", b"llama3"):
+        tokens = [b"h", b"e", b"he", b"<|im_end|>", b"user"]
+        payload = string(b"bpe") + string(pre) + string(b"") + struct.pack("<iiiBIi", 3, 3, -1, 1, 1, 3)
+        payload += struct.pack("<I", len(tokens)) + bytes([0, 0, 0, 1, 2]) + struct.pack("<5I", *map(len, tokens))
+        payload += struct.pack("<Q", len(b"".join(tokens))) + b"".join(tokens) + struct.pack("<I3I", 1, 0, 1, 2)
+        seed("tokenizer-file", b"GPTCTOK1" + bytes(16) + payload)
+    for name in ("gpt2", "smollm2"):
+        for i, entry in enumerate(json.loads(read(os.path.join(GOLDEN, "tokenizer", name + ".json")))["entries"]):
+            content = entry["text"].encode() if "text" in entry else bytes.fromhex(entry["hex"])
+            seed("tokenizer-text", bytes([i % 3 + 126 * entry["parse_special"]]) + content)
+    seed("tokenizer-text", b"\2<|im_start|>user<user> <|im_end|> 12345 a\xff\xf0\x9f\x98")
+
+
+def packages():
+    def npy(descr, shape, data, version=1):
+        header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+        return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(header)) + header.encode() + data
+
+    files = [npy("<f4", "(2, 3)", bytes(24)), npy("<f8", "()", bytes(8)), npy("<i8", "(2,)", bytes(16), 2), npy("|u1", "(3,)", b"\1\2\3")]
+    for data in files:
+        seed("numpy", data)
+    import zipfile
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", method) as out:
+            for i, data in enumerate(files):
+                out.writestr(zipfile.ZipInfo(f"a{i}.npy"), data, method)
+        seed("numpy", archive.getvalue())
+    seed("numpy", read(golden("attention/*.npz")[0]))
+    seed("package", 'm{"name": "toy", "weights": [{"name": "table"}], "entries": [{"name": "step"}]}')
+    seed("package", 'm{"name": "toy", "weights": []}')
+    seed("package", "m" + "[" * 2000)
+    for letter in (b"w", b"v"):
+        seed("package", letter + b"GPTCWT01" + struct.pack("<3Q", 0x1234, 64, 0) + bytes(32))
+        seed("package", letter + b"GPTCWT01" + struct.pack("<3Q", 0x1234, 1344, 0) + bytes(1312))
+
+
+def mlir():
+    for path in sorted(glob.glob(os.path.join(TEST, "*", "**", "*.mlir"), recursive=True)):
+        for part in read(path).split(b"// -----"):
+            lines = [line for line in part.splitlines() if not line.lstrip().startswith(b"//")]
+            text = b"\n".join(lines).strip() + b"\n"
+            if 1 < len(text) < 3000:
+                seed("mlir", text)
+    seed("mlir", read(os.path.join(TEST, "..", "docs", "picogpt.mlir")))
+
+
+checkpoints()
+tokenizers()
+packages()
+mlir()
