@@ -91,8 +91,13 @@ llvm::Error gptc::linkSharedLibrary(StringRef folder, StringRef objectName,
   llvm::raw_string_ostream stream(messages);
   lld::Result result =
       lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  // lld maps its output. With a full disk the first touch is a fault, from
+  // which it comes back without a message.
   if (result.retCode)
-    return llvm::createStringError(
-        "linking " + name + " failed: " + StringRef(messages).trim().str());
+    return llvm::createStringError("linking " + name + " failed: " +
+                                   (messages.empty()
+                                        ? "No space left on device, or the "
+                                          "linker broke down"
+                                        : StringRef(messages).trim().str()));
   return llvm::Error::success();
 }

@@ -8,6 +8,7 @@
 #include "gptc/Kernel/KernelKind.h"
 #include "gptc/Package/WritePackage.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -39,14 +40,17 @@ private:
   json::OStream out;
 };
 
-/// Every place and name that a location mentions, in order, each once.
+/// Every place and name that a location mentions, in order, each once. Files
+/// without their folders: the package is the same wherever it was made.
 void collect(Location location, llvm::SetVector<StringAttr> &places) {
   MLIRContext *context = location.getContext();
   TypeSwitch<LocationAttr>(location)
       .Case([&](FileLineColLoc at) {
         places.insert(StringAttr::get(
-            context, fmt::format("{}:{}:{}", at.getFilename().str(),
-                                 at.getLine(), at.getColumn())));
+            context,
+            fmt::format("{}:{}:{}",
+                        llvm::sys::path::filename(at.getFilename()).str(),
+                        at.getLine(), at.getColumn())));
       })
       .Case([&](NameLoc name) {
         places.insert(name.getName());

@@ -6,9 +6,13 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,8 +21,60 @@ using llvm::StringRef;
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
-// The folder to remove when a signal ends the process.
-static std::string interrupted;
+// What a signal that ends the process must remove: the folder and a descriptor
+// of it. Set before the handler is, and never freed.
+static char interruptedPath[PATH_MAX];
+static int interruptedFolder = -1;
+static struct sigaction earlierActions[3];
+static constexpr int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
+
+/// Only async-signal-safe calls: the process may be in the middle of malloc.
+/// The folder holds no others.
+static void removeAndRaise(int number) {
+  char entries[4096];
+  // Removing may move what has not been read.
+  for (int pass = 0; pass < 4 && ::rmdir(interruptedPath); ++pass) {
+    ::lseek(interruptedFolder, 0, SEEK_SET);
+    ssize_t bytes;
+    while ((bytes = ::getdents64(interruptedFolder, entries, sizeof(entries))) >
+           0)
+      for (ssize_t at = 0; at < bytes;) {
+        auto *entry = reinterpret_cast<dirent64 *>(entries + at);
+        ::unlinkat(interruptedFolder, entry->d_name, 0);
+        at += entry->d_reclen;
+      }
+  }
+  for (size_t i = 0; i < std::size(interrupts); ++i)
+    if (interrupts[i] == number)
+      ::sigaction(number, &earlierActions[i], nullptr);
+  ::raise(number);
+}
+
+/// LLVM's handlers, which remove single files, come after.
+static void removeOnInterrupt(const std::string &folder, int descriptor) {
+  if (descriptor < 0 || interruptedFolder >= 0 ||
+      folder.size() >= sizeof(interruptedPath))
+    return;
+  memcpy(interruptedPath, folder.c_str(), folder.size() + 1);
+  interruptedFolder = descriptor;
+  [[maybe_unused]] static const bool registered = // LLVM's come first
+      (llvm::sys::AddSignalHandler([](void *) {}, nullptr), true);
+  struct sigaction action = {};
+  action.sa_handler = removeAndRaise;
+  for (size_t i = 0; i < std::size(interrupts); ++i) {
+    ::sigaction(interrupts[i], nullptr, &earlierActions[i]);
+    if (earlierActions[i].sa_handler != SIG_IGN)
+      ::sigaction(interrupts[i], &action, nullptr);
+  }
+}
+
+static void keepOnInterrupt() {
+  if (interruptedFolder < 0)
+    return;
+  for (size_t i = 0; i < std::size(interrupts); ++i)
+    ::sigaction(interrupts[i], &earlierActions[i], nullptr);
+  interruptedFolder = -1;
+}
 
 static llvm::Error say(const llvm::Twine &text) {
   return llvm::createStringError(text.str());
@@ -35,6 +91,40 @@ static bool replaceable(StringRef folder) {
   return it == fs::directory_iterator() || fs::exists(manifest);
 }
 
+/// Locks a temporary folder for as long as the descriptor is open; -1 and errno
+/// if another process holds it (EWOULDBLOCK) or has removed it (ENOENT), or the
+/// file system knows no locks.
+static int lockFolder(const std::string &folder) {
+  int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  struct stat status;
+  if (file >= 0 &&
+      (::flock(file, LOCK_EX | LOCK_NB) || ::stat(folder.c_str(), &status))) {
+    int error = errno;
+    ::close(file);
+    errno = error;
+    return -1;
+  }
+  return file;
+}
+
+/// Removes what runs for the same output have left that were killed.
+static void removeAbandoned(StringRef parent, StringRef prefix) {
+  std::vector<std::string> found;
+  std::error_code code;
+  for (fs::directory_iterator it(parent, code), end; !code && it != end;
+       it.increment(code)) {
+    StringRef name = path::filename(it->path());
+    if (name.starts_with(prefix) && name.size() == prefix.size() + 6 &&
+        it->type() == fs::file_type::directory_file)
+      found.push_back(it->path());
+  }
+  for (const std::string &folder : found)
+    if (int lock = lockFolder(folder); lock >= 0) {
+      fs::remove_directories(folder);
+      ::close(lock);
+    }
+}
+
 llvm::Expected<OutputFolder> OutputFolder::create(StringRef wanted) {
   llvm::SmallString<256> full(wanted);
   if (std::error_code code = fs::make_absolute(full))
@@ -42,6 +132,9 @@ llvm::Expected<OutputFolder> OutputFolder::create(StringRef wanted) {
   path::remove_dots(full, /*remove_dot_dot=*/false);
   while (full.size() > 1 && full.back() == '/')
     full.pop_back();
+  // Through a link, what it points to is replaced, and the link stays.
+  if (llvm::SmallString<256> real; !fs::real_path(full, real))
+    full = real;
 
   fs::file_status status;
   if (!fs::status(full, status)) {
@@ -60,30 +153,35 @@ llvm::Expected<OutputFolder> OutputFolder::create(StringRef wanted) {
     return say("'" + wanted + "': expected the folder '" + parent +
                "' to exist; make it first");
 
-  std::string temporary =
-      (parent + "/." + path::filename(full) + ".XXXXXX").str();
-  if (!mkdtemp(temporary.data()))
-    return say("'" + wanted + "': cannot write in '" + parent + "': " +
-               std::error_code(errno, std::generic_category()).message());
+  std::string prefix = ("." + path::filename(full) + ".gptc-").str();
+  removeAbandoned(parent, prefix);
+  std::string temporary;
+  int lock = -1;
+  // Another run may take the folder for an abandoned one until it is locked.
+  do {
+    temporary = (parent + "/" + prefix + "XXXXXX").str();
+    if (!mkdtemp(temporary.data()))
+      return say("'" + wanted + "': cannot write in '" + parent + "': " +
+                 std::error_code(errno, std::generic_category()).message());
+    lock = lockFolder(temporary);
+  } while (lock < 0 && (errno == EWOULDBLOCK || errno == ENOENT));
   ::chmod(temporary.c_str(), 0755);
-  interrupted = temporary;
-  llvm::sys::AddSignalHandler(
-      [](void *) {
-        if (!interrupted.empty())
-          fs::remove_directories(interrupted);
-      },
-      nullptr);
-  return OutputFolder(full.str().str(), std::move(temporary));
+  removeOnInterrupt(temporary, lock);
+  return OutputFolder(full.str().str(), std::move(temporary), lock);
 }
 
 OutputFolder::OutputFolder(OutputFolder &&other) noexcept
     : wanted(std::move(other.wanted)),
-      temporary(std::exchange(other.temporary, {})) {}
+      temporary(std::exchange(other.temporary, {})),
+      lock(std::exchange(other.lock, -1)) {}
 
 OutputFolder::~OutputFolder() {
   if (!temporary.empty())
     fs::remove_directories(temporary);
-  interrupted.clear();
+  if (lock < 0)
+    return;
+  keepOnInterrupt();
+  ::close(lock);
 }
 
 std::string OutputFolder::file(StringRef name) const {
@@ -106,26 +204,31 @@ llvm::Error OutputFolder::write(StringRef name, StringRef contents) const {
 void OutputFolder::remove(StringRef name) const { fs::remove(file(name)); }
 
 llvm::Error OutputFolder::commit() {
-  std::string earlier;
-  if (fs::exists(wanted)) {
+  keepOnInterrupt(); // the descriptor will be that of the package
+  // A name that is free, or an empty folder. Tried first, not asked for:
+  // another run may take the name at any time.
+  std::error_code code = fs::rename(temporary, wanted);
+  if (!code) {
+    temporary.clear();
+    return llvm::Error::success();
+  }
+  std::string earlier = temporary;
+  if (code == std::errc::directory_not_empty ||
+      code == std::errc::file_exists) {
     // Exchanged in one step; else the old one moves away first.
     if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, wanted.c_str(),
                   RENAME_EXCHANGE) == 0) {
-      fs::remove_directories(temporary);
-      temporary.clear();
-      return llvm::Error::success();
+      code = {};
+    } else {
+      earlier += ".old";
+      code = fs::rename(wanted, earlier);
+      if (!code && (code = fs::rename(temporary, wanted)))
+        fs::rename(earlier, wanted);
     }
-    earlier = temporary + ".old";
-    if (std::error_code code = fs::rename(wanted, earlier))
-      return say("'" + wanted + "': cannot be replaced: " + code.message());
   }
-  if (std::error_code code = fs::rename(temporary, wanted)) {
-    if (!earlier.empty())
-      fs::rename(earlier, wanted);
-    return say("'" + wanted + "': " + code.message());
-  }
+  if (code)
+    return say("'" + wanted + "': cannot be replaced: " + code.message());
   temporary.clear();
-  if (!earlier.empty())
-    fs::remove_directories(earlier);
+  fs::remove_directories(earlier);
   return llvm::Error::success();
 }

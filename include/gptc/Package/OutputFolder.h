@@ -3,7 +3,9 @@
 // Files are written into a new folder beside the wanted one, which takes its
 // name at the end. An earlier package of that name is exchanged in one step
 // where the file system can, and removed after. What is not committed is
-// removed, also when the process is interrupted.
+// removed, also when the process is interrupted; what a killed one has left,
+// the next run for the same output removes (a lock tells it from one still at
+// work).
 //
 // Refuses to replace anything but an empty folder or a package.
 //
@@ -32,10 +34,12 @@ public:
   llvm::Error commit();
 
 private:
-  OutputFolder(std::string wanted, std::string temporary)
-      : wanted(std::move(wanted)), temporary(std::move(temporary)) {}
+  OutputFolder(std::string wanted, std::string temporary, int lock)
+      : wanted(std::move(wanted)), temporary(std::move(temporary)), lock(lock) {
+  }
 
   std::string wanted, temporary;
+  int lock; ///< descriptor of the temporary folder, or -1
 };
 
 } // namespace gptc
