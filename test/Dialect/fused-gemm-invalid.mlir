@@ -235,10 +235,10 @@ func.func @arguments(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 // -----
 
 func.func @foreign(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
-  // expected-error @+1 {{[fused_gemm-C11] expected scalar arith, math, gpt.gelu and gpt.silu ops in an epilogue, got tensor.from_elements}}
+  // expected-error @+1 {{[fused_gemm-C11] expected scalar arith, math, gpt.gelu and gpt.silu ops in an epilogue, got tensor.splat}}
   %0 = gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<12x8xf32> epilogue (%a) {
     // expected-note @+1 {{the op is here}}
-    %t = tensor.from_elements %a : tensor<1xf32>
+    %t = tensor.splat %a : tensor<1xf32>
     gpt.yield %a : f32
   } -> tensor<?x12xf32>
   return

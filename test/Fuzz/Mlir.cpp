@@ -20,6 +20,10 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cstring>
+#include <memory>
+#include <random>
 
 using namespace mlir;
 using namespace gptc;
@@ -105,6 +109,106 @@ struct Compiler {
   }
 };
 } // namespace
+
+/// The words of a text: names with their sigils, numbers, types, punctuation.
+static std::vector<StringRef> wordsOf(StringRef text) {
+  std::vector<StringRef> words;
+  auto inWord = [](char c) {
+    return llvm::isAlnum(c) || StringRef("%@#!._<>?*-\"").contains(c);
+  };
+  while (!text.empty()) {
+    size_t length = text.size() - text.drop_while(inWord).size();
+    length = std::max<size_t>(length, 1);
+    words.push_back(text.take_front(length));
+    text = text.drop_front(length);
+  }
+  return words;
+}
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
+
+/// Mutated bytes seldom parse. Most mutations are of words: one becomes another
+/// word of the text of the same beginning (an op another op, a value another
+/// value), a number becomes a telling one, a line goes or comes twice.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
+                                          size_t most, unsigned seed) {
+  std::minstd_rand random(seed);
+  auto pick = [&](size_t count) { return random() % count; };
+  if (size == 0 || pick(8) == 0)
+    return LLVMFuzzerMutate(data, size, most);
+  StringRef text(reinterpret_cast<const char *>(data), size);
+  std::string out;
+  if (pick(5) == 0) {
+    llvm::SmallVector<StringRef> lines;
+    text.split(lines, '\n');
+    size_t chosen = pick(lines.size()), times = pick(2) * 2;
+    size_t moved = pick(lines.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (i != chosen)
+        out += (lines[i] + "\n").str();
+      if (times && i == moved)
+        out += (lines[chosen] + "\n").str();
+    }
+  } else {
+    static const char *const numbers[] = {"0",
+                                          "1",
+                                          "-1",
+                                          "2",
+                                          "3",
+                                          "7",
+                                          "64",
+                                          "1024",
+                                          "2147483647",
+                                          "4294967296",
+                                          "9223372036854775807",
+                                          "-9223372036854775808",
+                                          "?",
+                                          "1.0e-5",
+                                          "0.0",
+                                          "1.0e+308",
+                                          "0x7FC00000",
+                                          "f16",
+                                          "bf16",
+                                          "f64",
+                                          "i32",
+                                          "i64",
+                                          "index",
+                                          "none",
+                                          "unit",
+                                          "true"};
+    std::vector<StringRef> words = wordsOf(text);
+    for (size_t changes = 1 + pick(3); changes--;) {
+      StringRef &word = words[pick(words.size())];
+      if (!llvm::isAlnum(word[0]) && !StringRef("%@#!").contains(word[0]))
+        continue;
+      size_t digit = word.find_first_of("0123456789?");
+      if (digit != StringRef::npos && pick(2)) {
+        // One number of a shape, in a string that lives as long as the words.
+        static std::string changed[4];
+        std::string &kept = changed[changes];
+        StringRef tail = word.drop_front(digit).drop_while(
+            [](char c) { return llvm::isDigit(c) || c == '?'; });
+        kept =
+            (word.take_front(digit) + numbers[pick(std::size(numbers))] + tail)
+                .str();
+        word = kept;
+        continue;
+      }
+      for (int tries = 0; tries < 20; ++tries) {
+        StringRef other = words[pick(words.size())];
+        if (other != word && other[0] == word[0]) {
+          word = other;
+          break;
+        }
+      }
+    }
+    for (StringRef word : words)
+      out += word;
+  }
+  size = std::min(out.size(), most);
+  std::memcpy(data, out.data(), size);
+  return size;
+}
 
 /// LLVM's arenas poison what they have not handed out, but only in code that is
 /// built with ASan: libMLIR hands out memory and leaves it poisoned.

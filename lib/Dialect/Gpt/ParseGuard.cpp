@@ -2,7 +2,9 @@
 //
 // One pass over the characters, with what little of the lexer decides where a
 // string or a comment ends. Three things make MLIR recurse: brackets, operators
-// of an affine expression, and aliases that name aliases.
+// of an affine expression, and aliases that name aliases. And three ops of the
+// tensor and vector dialects take memory for as many operands as their type has
+// elements.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Dialect/Gpt/ParseGuard.h"
@@ -26,6 +28,8 @@ private:
   void skipString();
   void skipComment();
   bool scanAlias();
+  bool scanWord();
+  bool fail(const llvm::Twine &rule);
   bool tooMany(StringRef what, unsigned most);
 
   StringRef text;
@@ -52,20 +56,39 @@ void Scanner::skipComment() {
   i = (end == StringRef::npos ? text.size() : end) - 1;
 }
 
-bool Scanner::tooMany(StringRef what, unsigned most) {
+bool Scanner::fail(const llvm::Twine &rule) {
   error = (llvm::Twine(line) + ":" + llvm::Twine(i - lineStart + 1) +
-           ": error: expected " + what + " at most " + llvm::Twine(most) +
-           " deep, got more")
+           ": error: expected " + rule)
               .str();
   return false;
 }
 
+bool Scanner::tooMany(StringRef what, unsigned most) {
+  return fail(what + " at most " + llvm::Twine(most) + " deep, got more");
+}
+
+static bool inWord(char c) {
+  return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
+}
+
+/// At the first letter of a keyword or of an op's name, or at the sigil of a
+/// value, symbol or block.
+bool Scanner::scanWord() {
+  StringRef word =
+      text.substr(i, 1 + text.drop_front(i + 1).take_while(inWord).size());
+  if (word == "tensor.from_elements" || word == "vector.from_elements" ||
+      word == "vector.to_elements")
+    return fail("no " + word +
+                ", whose parser takes memory for every element that a type "
+                "claims; write it in the generic form");
+  i += word.size() - 1;
+  return true;
+}
+
 /// At a # or !: `#name =` starts a definition, another name is a use in it.
 bool Scanner::scanAlias() {
-  StringRef name = text.substr(i).take_while([&, first = true](char c) mutable {
-    bool mark = std::exchange(first, false);
-    return mark || llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
-  });
+  StringRef name =
+      text.substr(i, 1 + text.drop_front(i + 1).take_while(inWord).size());
   StringRef rest = text.substr(i + name.size()).ltrim(" \t\r\n");
   if (rest.starts_with("=") && !rest.starts_with("==")) {
     defined = name;
@@ -132,6 +155,10 @@ bool Scanner::run() {
         return tooMany("operators of an expression", operatorLimit);
       break;
     default:
+      if ((llvm::isAlpha(text[i]) || text[i] == '%' || text[i] == '@' ||
+           text[i] == '^') &&
+          !scanWord())
+        return false;
       break;
     }
   }

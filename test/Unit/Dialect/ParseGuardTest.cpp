@@ -64,4 +64,19 @@ TEST(ParseGuard, ChainsOfAliasesCount) {
     flat += "f() {a = #a19, b = #a18}\n";
   EXPECT_TRUE(bracketDepthOk(flat, 3, error));
 }
+
+// Each of these took 16 GB, or ended the process, before its type was checked.
+TEST(ParseGuard, OpsThatAreAsLongAsTheirTypeSays) {
+  std::string error;
+  EXPECT_FALSE(bracketDepthOk(
+      "\n  %t = tensor.from_elements %a : tensor<2147483647xf32>", 9, error));
+  EXPECT_EQ(error.substr(0, 5), "2:8: ");
+  EXPECT_NE(error.find("tensor.from_elements"), std::string::npos) << error;
+  EXPECT_FALSE(bracketDepthOk("vector.from_elements", 9, error));
+  EXPECT_FALSE(bracketDepthOk("%0:4 = vector.to_elements %v", 9, error));
+  EXPECT_TRUE(bracketDepthOk("%tensor.from_elements = tensor.splat %a // "
+                             "tensor.from_elements\n\"tensor.from_elements\"()",
+                             9, error))
+      << error;
+}
 } // namespace
