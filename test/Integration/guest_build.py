@@ -10,12 +10,12 @@ from harness import HERE, checkpoint, compiled, imported, run
 
 
 @functools.cache
-def folder():
-    return compiled(imported(checkpoint("gpt2-hf"), "guest"))
+def folder(level=2):
+    return compiled(imported(checkpoint("gpt2-hf"), "guest"), level)
 
 
-def weights():
-    return os.path.join(folder(), "guest.weights")
+def weights(level=2):
+    return os.path.join(folder(level), "guest.weights")
 
 
 @functools.cache
@@ -41,10 +41,9 @@ def tensors():
     return path
 
 
-def program(name, *options):
-    out = os.path.abspath(os.path.join(folder(), "..", name))
-    tensors()
-    run(shutil.which("cc"), "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", *options,
-        os.path.join(HERE, name + ".c"), "-I", folder(), "-I", os.path.dirname(out), "-I", HERE,
-        os.path.join(folder(), "libguest.a"), "-lpthread", "-o", out)
+def program(name, level=2):
+    out = os.path.abspath(os.path.join(folder(level), "..", name))
+    run(shutil.which("cc"), "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function",
+        os.path.join(HERE, name + ".c"), "-I", folder(level), "-I", os.path.dirname(tensors()), "-I", HERE,
+        os.path.join(folder(level), "libguest.a"), "-lpthread", "-o", out)
     return out

@@ -5,7 +5,9 @@ from harness import main, run, unittest
 
 class Host(unittest.TestCase):
     def test_host(self):
-        run(guest_build.program("guest_host"), guest_build.weights(), guest_build.tensors(), timeout=120)
+        for level in (2, 0):  # another runtime path each
+            with self.subTest(level=level):
+                run(guest_build.program("guest_host", level), guest_build.weights(level), guest_build.tensors(), timeout=120)
 
 
 main()

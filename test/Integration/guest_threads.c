@@ -5,6 +5,7 @@
  */
 #include "guest_common.h"
 #include <pthread.h>
+#include <sched.h>
 
 enum { THREADS = 8, STEPS = 200, FIRST_STEPS = 8, ROUNDS = 60 };
 
@@ -38,9 +39,17 @@ static void *first_calls(void *data) {
   return NULL;
 }
 
+/* Between two kernels another thread runs: what they shared would mix. */
+static void give_way(void *user, const gptc_event *event) {
+  (void)user, (void)event;
+  sched_yield();
+}
+
 static void *own_session(void *data) {
   struct work *work = data;
   gptc_session *session = open_session(shared, 1);
+  if (work->seed % 2)
+    CHECK(guest_observe(session, give_way, NULL) == GPTC_OK, "observe");
   pthread_barrier_wait(&barrier);
   text(session, work->seed, work->steps, work->logits);
   guest_close(session);
