@@ -150,47 +150,28 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
         out += (lines[chosen] + "\n").str();
     }
   } else {
-    static const char *const numbers[] = {"0",
-                                          "1",
-                                          "-1",
-                                          "2",
-                                          "3",
-                                          "7",
-                                          "64",
-                                          "1024",
-                                          "2147483647",
-                                          "4294967296",
-                                          "9223372036854775807",
-                                          "-9223372036854775808",
-                                          "?",
-                                          "1.0e-5",
-                                          "0.0",
-                                          "1.0e+308",
-                                          "0x7FC00000",
-                                          "f16",
-                                          "bf16",
-                                          "f64",
-                                          "i32",
-                                          "i64",
-                                          "index",
-                                          "none",
-                                          "unit",
-                                          "true"};
+    static const std::vector<StringRef> numbers = [] {
+      llvm::SmallVector<StringRef> list;
+      StringRef("0 1 -1 2 3 7 64 1024 2147483647 4294967296 "
+                "9223372036854775807 -9223372036854775808 ? 1.0e-5 0.0 "
+                "1.0e+308 0x7FC00000 f16 bf16 f64 i32 i64 index none true")
+          .split(list, ' ');
+      return std::vector<StringRef>(list.begin(), list.end());
+    }();
     std::vector<StringRef> words = wordsOf(text);
     for (size_t changes = 1 + pick(3); changes--;) {
       StringRef &word = words[pick(words.size())];
       if (!llvm::isAlnum(word[0]) && !StringRef("%@#!").contains(word[0]))
         continue;
-      size_t digit = word.find_first_of("0123456789?");
+      size_t digit = word.find_first_of("0123456789?", pick(word.size()));
       if (digit != StringRef::npos && pick(2)) {
         // One number of a shape, in a string that lives as long as the words.
         static std::string changed[4];
         std::string &kept = changed[changes];
         StringRef tail = word.drop_front(digit).drop_while(
             [](char c) { return llvm::isDigit(c) || c == '?'; });
-        kept =
-            (word.take_front(digit) + numbers[pick(std::size(numbers))] + tail)
-                .str();
+        kept = (word.take_front(digit) + numbers[pick(numbers.size())] + tail)
+                   .str();
         word = kept;
         continue;
       }
