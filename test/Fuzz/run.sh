@@ -9,6 +9,7 @@ build=${GPTC_FUZZ_BUILD:-$root/build/fuzz}
 seconds=${1:-2}
 shift || true
 
+mkdir -p "$(dirname "$build")"
 cmake -S "$root" --preset fuzz -B "$build" > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
 targets=("$@")
 if [ $# = 0 ]; then
@@ -23,7 +24,7 @@ python3 "$root/test/Fuzz/seeds.py" "$build/seeds"
 mkdir -p "$build/found"
 
 # Bytes of an input: what a format needs to be whole, and no more, for speed.
-declare -A longest=([gguf]=2048 [safetensors]=1024 [tokenizer-json]=3072 [tokenizer-gpt2]=3072 [tokenizer-text]=128 [package]=1400 [mlir]=3000)
+declare -A longest=([gguf]=2048 [safetensors]=1024 [tokenizer-json]=3072 [tokenizer-gpt2]=3072 [tokenizer-text]=128 [package]=1400 [import]=1200 [mlir]=3000)
 limit=(-max_total_time="$seconds")
 [ -z "${GPTC_FUZZ_RUNS:-}" ] || limit=(-runs="$GPTC_FUZZ_RUNS")
 failed=()

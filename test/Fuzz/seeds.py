@@ -104,6 +104,8 @@ def checkpoints():
         seed("shard-index", read(path))
     for path in golden("*/config.json"):
         seed("json", read(path))
+        if "/gpt2-hf/" in path or "/llama-hf" in path:
+            seed("import", path.split("/")[-2][:1].encode() + read(path))
     seed("json", '[1, -2, 3.5e-7, 18446744073709551615, "\\u00e9\\ud83d\\ude00", true, false, null, {"a": {"b": []}}]')
     seed("json", "[" * 70 + "]" * 70)
     scalars = [struct.pack("<" + code, 1) for code in "BbHhIif?"]
