@@ -225,9 +225,11 @@ class Output(unittest.TestCase):
 
     def test_at_once(self):
         folder = new_folder()
-        for _ in range(2):  # a new name, then a package that is there
+        for again in range(2):  # a new name, then a package that is there all the time
             outputs = ["kernels"] * 3 + ["other"]
             runs = [start(model(), "-O0", "-o", os.path.join(folder, o), stderr=subprocess.PIPE) for o in outputs]
+            while again and any(process.poll() is None for process in runs):
+                self.assertTrue(os.path.exists(os.path.join(folder, "kernels", "model.weights")), "no package for a moment")
             for process in runs:
                 _, error = process.communicate()
                 self.assertEqual((process.returncode, error), (0, b""))
