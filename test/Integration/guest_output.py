@@ -201,6 +201,7 @@ class Output(unittest.TestCase):
         os.mkdir(temporary)
         environment = {**os.environ, "TMPDIR": temporary}
         here = {"cwd": folder, "env": environment}
+        weights = ["--checkpoint", checkpoint("gpt2-hf")]  # the copies lie elsewhere than the model they are of
 
         def check(output, name):
             found = contents(os.path.join(folder, output))
@@ -213,11 +214,11 @@ class Output(unittest.TestCase):
             out = "out of " + name
             if name[0] == "-":
                 self.assertIn("unknown option", run("gptc", "-O0", "-o", out, name, status=2, **here).stderr)
-            run("gptc", "-O0", "-o", out, "./" + name, **here)
+            run("gptc", "-O0", "-o", out, *weights, "./" + name, **here)
             check(out, name)
             os.remove(os.path.join(folder, name))
         with open(model(), encoding="utf-8") as f:
-            done = subprocess.run([os.path.join(BIN, "gptc"), "-O0", "-o", "of - stdin", "-"], stdin=f, capture_output=True, **here)
+            done = subprocess.run([os.path.join(BIN, "gptc"), "-O0", "-o", "of - stdin", *weights, "-"], stdin=f, capture_output=True, **here)
         self.assertEqual(done.returncode, 0, done.stderr)
         check("of - stdin", "<stdin>")
         self.assertEqual((os.listdir(folder), os.listdir(temporary)), ([], []))
