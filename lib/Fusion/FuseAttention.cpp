@@ -100,7 +100,8 @@ struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
     if (!flash->cache) {
       rewriter.replaceOpWithNewOp<gpt::FlashAttentionOp>(
           output, output.getType(), a.q, a.k, a.v, Value(), Value(), Value(),
-          IntegerAttr(), causal, scale, groups);
+          Value(), IntegerAttr(), causal, IntegerAttr(), scale, FloatAttr(),
+          DenseF64ArrayAttr(), FloatAttr(), groups);
       return success();
     }
     auto q = cast<RankedTensorType>(a.q.getType());
@@ -110,8 +111,9 @@ struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
     Value mergedQ = gpt::MergeHeadsOp::create(rewriter, loc, merged, a.q);
     Value attended = gpt::FlashAttentionOp::create(
         rewriter, loc, merged, mergedQ, Value(), Value(), flash->cache,
-        flash->positions, flash->sequences,
-        rewriter.getI64IntegerAttr(flash->layer), causal, scale, groups);
+        flash->positions, flash->sequences, Value(),
+        rewriter.getI64IntegerAttr(flash->layer), causal, IntegerAttr(), scale,
+        FloatAttr(), DenseF64ArrayAttr(), FloatAttr(), groups);
     rewriter.replaceOpWithNewOp<gpt::SplitHeadsOp>(output, output.getType(),
                                                    attended);
     return success();

@@ -1,7 +1,8 @@
 //===- Attention.cpp - masks, softmax, attention, the KV cache ------------===//
 //
 // Sq queries and Sk keys of H heads of size D; `groups` query heads share a KV
-// head. Attention is softmax(scale * q k^T, masked) v, row by row.
+// head. Attention is softmax(f(scale * q k^T)) v, row by row, f being what
+// Scores says: softcap, alibi, mask, causal with a window.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,32 +34,118 @@ static void softmaxRow(llvm::MutableArrayRef<double> row, Rounding round) {
     score = round(score / sum);
 }
 
+/// Whether a query sees key j: it stands at position `at` of the keys.
+static bool seesKey(int64_t j, int64_t at, std::optional<uint64_t> window) {
+  return j <= at && (!window || j > at - static_cast<int64_t>(*window));
+}
+
+/// The element of `from` that element `index` of `shape` is when the
+/// dimensions of `from` are the last ones of `shape`, each equal or 1.
+static int64_t broadcastIndex(int64_t index, llvm::ArrayRef<int64_t> shape,
+                              llvm::ArrayRef<int64_t> from) {
+  int64_t result = 0, stride = 1;
+  size_t skip = shape.size() - from.size();
+  for (size_t d = shape.size(); d-- > skip;) {
+    if (from[d - skip] != 1)
+      result += index % shape[d] * stride;
+    stride *= from[d - skip];
+    index /= shape[d];
+  }
+  return result;
+}
+
+/// Reports unless the dimensions of `from` are the last ones of `shape`, each
+/// equal or 1.
+static LogicalResult expectBroadcast(Operation *op, const Tensor &from,
+                                     llvm::ArrayRef<int64_t> shape,
+                                     llvm::StringRef what) {
+  bool fits = from.shape.size() <= shape.size();
+  for (size_t d = 0; fits && d < from.shape.size(); ++d)
+    fits = from.shape[d] == 1 ||
+           from.shape[d] == shape[shape.size() - from.shape.size() + d];
+  if (fits)
+    return success();
+  return op->emitError("expected ")
+         << what << " of the last dimensions of " << shapeText(shape)
+         << ", each equal or 1, got " << shapeText(from.shape);
+}
+
+/// `score` under element m of the mask.
+static double maskedScore(double score, const Tensor &mask, int64_t m,
+                          double fill, Rounding round) {
+  if (mask.kind == Tensor::Kind::Float)
+    return round(score + mask.data[m]);
+  return mask.ints[m] ? score : fill;
+}
+
+/// The number after `fill`, rounded to f32 once.
+static double fillOf(const std::optional<llvm::APFloat> &fill) {
+  return fill ? static_cast<float>(fill->convertToDouble()) : minusInfinity;
+}
+
+static double cappedScore(double score, double cap, Rounding round) {
+  return round(cap * round(std::tanh(round(score / cap))));
+}
+
+Outcome gptc::reference::eval(gpt::BroadcastOp op, const Call &call) {
+  const Tensor &x = call[op.getX()], &like = call[op.getLike()];
+  if (failed(expectBroadcast(op, x, like.shape, "x")))
+    return failure();
+  auto result = allocate(op, like.shape);
+  if (!result)
+    return failure();
+  result->kind = x.kind;
+  if (x.kind == Tensor::Kind::Int) {
+    result->ints.resize(result->data.size());
+    result->data.clear();
+  }
+  for (int64_t i = 0, e = like.elements(); i < e; ++i) {
+    int64_t from = broadcastIndex(i, like.shape, x.shape);
+    if (x.kind == Tensor::Kind::Int)
+      result->ints[i] = x.ints[from];
+    else
+      result->data[i] = x.data[from];
+  }
+  return Results{result};
+}
+
+Outcome gptc::reference::eval(gpt::AlibiOp op, const Call &call) {
+  const Tensor &s = call[op.getS()];
+  auto result = std::make_shared<Tensor>(s);
+  int64_t H = op.getSlopes().size(), Sq = s.dim(-2), Sk = s.dim(-1);
+  if (failed(expectExtent(op, s.dim(-3), H, "heads of the scores")))
+    return failure();
+  for (int64_t row = 0; row < s.rows(); ++row) {
+    double slope = static_cast<float>(op.getSlopes()[row / Sq % H]);
+    for (int64_t j = 0; j < Sk; ++j) {
+      double &score = result->data[row * Sk + j];
+      int64_t distance = j - (row % Sq + Sk - Sq);
+      score = call.round(score + call.round(slope * distance));
+    }
+  }
+  return Results{result};
+}
+
 Outcome gptc::reference::eval(gpt::CausalMaskOp op, const Call &call) {
   const Tensor &s = call[op.getS()];
   auto result = std::make_shared<Tensor>(s);
   int64_t Sq = s.dim(-2), Sk = s.dim(-1);
   for (int64_t row = 0; row < s.rows(); ++row)
     for (int64_t j = 0; j < Sk; ++j)
-      if (j > row % Sq + Sk - Sq)
+      if (!seesKey(j, row % Sq + Sk - Sq, op.getWindow()))
         result->data[row * Sk + j] = minusInfinity;
   return Results{result};
 }
 
 Outcome gptc::reference::eval(gpt::MaskOp op, const Call &call) {
   const Tensor &s = call[op.getS()], &mask = call[op.getMask()];
-  // The mask's dimensions are the last ones of s, so it repeats.
-  if (mask.rank() > s.rank() ||
-      !std::equal(mask.shape.rbegin(), mask.shape.rend(), s.shape.rbegin()))
-    return op.emitError("expected a mask of the last dimensions of ")
-           << shapeText(s.shape) << ", got " << shapeText(mask.shape);
+  if (failed(expectBroadcast(op, mask, s.shape, "a mask")))
+    return failure();
   auto result = std::make_shared<Tensor>(s);
-  for (int64_t i = 0; i < s.elements(); ++i) {
-    int64_t m = i % mask.elements();
-    if (mask.kind == Tensor::Kind::Float)
-      result->data[i] = call.round(result->data[i] + mask.data[m]);
-    else if (!mask.ints[m])
-      result->data[i] = minusInfinity;
-  }
+  for (int64_t i = 0; i < s.elements(); ++i)
+    result->data[i] = maskedScore(result->data[i], mask,
+                                  broadcastIndex(i, s.shape, mask.shape),
+                                  fillOf(op.getFill()), call.round);
   return Results{result};
 }
 
@@ -75,22 +162,61 @@ Outcome gptc::reference::eval(gpt::SoftmaxOp op, const Call &call) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// One query `q` [D] against the first `visible` keys: key and value j of its
-/// head lie at k + j * stride and v + j * stride. Adds to `out` [D], which is
-/// 0 at first and stays so when nothing is visible.
+namespace {
+/// What becomes of one query's scores, in this order; `slope` is its head's,
+/// `at` its position among the keys, `mask` its row of the mask.
+struct Scores {
+  Scores(gpt::FlashAttentionOp op, Rounding round)
+      : scale(op.getScale().convertToDouble()), causal(op.getCausal()),
+        window(op.getWindow()), fill(fillOf(op.getFill())), round(round) {
+    if (op.getSoftcap())
+      cap = op.getSoftcap()->convertToDouble();
+    if (op.getAlibi())
+      slopes = *op.getAlibi();
+  }
+
+  double operator()(double product, int64_t h, int64_t j, int64_t at,
+                    const Tensor *mask, int64_t m) const {
+    double score = round(scale * product);
+    if (cap)
+      score = cappedScore(score, *cap, round);
+    if (!slopes.empty()) {
+      double slope = static_cast<float>(slopes[h % slopes.size()]);
+      score = round(score + round(slope * (j - at)));
+    }
+    if (mask)
+      score = maskedScore(score, *mask, m, fill, round);
+    return causal && !seesKey(j, at, window) ? minusInfinity : score;
+  }
+
+  double scale;
+  bool causal;
+  std::optional<uint64_t> window;
+  double fill;
+  Rounding round;
+  std::optional<double> cap;
+  llvm::ArrayRef<double> slopes;
+};
+} // namespace
+
+/// One query `q` [D] against `count` keys: key and value j of its head lie at
+/// k + j * stride and v + j * stride; `score` makes a score of a product and
+/// j. Adds to `out` [D], which is 0 at first and stays so when nothing is
+/// visible.
 static void attend(const double *q, const double *k, const double *v,
-                   int64_t visible, int64_t stride, int64_t D, double scale,
+                   int64_t count, int64_t stride, int64_t D,
+                   llvm::function_ref<double(double, int64_t)> score,
                    Rounding round, double *out) {
-  std::vector<double> scores(std::max<int64_t>(visible, 0));
-  for (int64_t j = 0; j < visible; ++j) {
+  std::vector<double> scores(std::max<int64_t>(count, 0));
+  for (int64_t j = 0; j < count; ++j) {
     double product = 0.0;
     for (int64_t d = 0; d < D; ++d)
       product = round(product + round(q[d] * k[j * stride + d]));
-    scores[j] = round(scale * product);
+    scores[j] = score(product, j);
   }
   softmaxRow(scores, round);
-  for (int64_t j = 0; j < visible; ++j)
-    for (int64_t d = 0; d < D; ++d)
+  for (int64_t j = 0; j < count; ++j)
+    for (int64_t d = 0; scores[j] != 0.0 && d < D; ++d)
       out[d] = round(out[d] + round(scores[j] * v[j * stride + d]));
 }
 
@@ -107,16 +233,27 @@ static Outcome denseAttention(gpt::FlashAttentionOp op, const Call &call) {
     return op.emitError("expected k and v of one shape with a head for every ")
            << groups << " of q, got " << shapeText(q.shape) << ", "
            << shapeText(k.shape) << " and " << shapeText(v.shape);
+  Scores scores(op, call.round);
+  const Tensor *mask = op.getMask() ? &call[op.getMask()] : nullptr;
+  std::vector<int64_t> shape = q.shape; // of the scores
+  shape.back() = Sk;
+  if ((mask && failed(expectBroadcast(op, *mask, shape, "a mask"))) ||
+      (!scores.slopes.empty() &&
+       failed(expectExtent(op, q.dim(-3), scores.slopes.size(), "heads of q"))))
+    return failure();
   auto result = allocate(op, q.shape);
   if (!result)
     return failure();
   for (int64_t h = 0; h < heads; ++h)
     for (int64_t i = 0; i < Sq; ++i) {
-      int64_t visible = op.getCausal() ? std::min(Sk, i + Sk - Sq + 1) : Sk;
-      int64_t row = (h * Sq + i) * D, head = h / groups * Sk * D;
-      attend(q.data.data() + row, k.data.data() + head, v.data.data() + head,
-             visible, D, D, op.getScale().convertToDouble(), call.round,
-             result->data.data() + row);
+      int64_t row = h * Sq + i, head = h / groups * Sk * D;
+      auto score = [&](double product, int64_t j) {
+        int64_t m = mask ? broadcastIndex(row * Sk + j, shape, mask->shape) : 0;
+        return scores(product, h, j, i + Sk - Sq, mask, m);
+      };
+      attend(q.data.data() + row * D, k.data.data() + head,
+             v.data.data() + head, Sk, D, D, score, call.round,
+             result->data.data() + row * D);
     }
   return Results{result};
 }
@@ -135,6 +272,7 @@ static Outcome cachedAttention(gpt::FlashAttentionOp op, const Call &call) {
   auto result = allocate(op, q.shape);
   if (!result)
     return failure();
+  Scores scores(op, call.round);
   int64_t stride = cache.heads() * D;
   for (int64_t t = 0; t < T; ++t) {
     int64_t sequence = sequences.ints[t], position = positions.ints[t];
@@ -148,9 +286,12 @@ static Outcome cachedAttention(gpt::FlashAttentionOp op, const Call &call) {
     auto values = cache.rows(KVCache::Values, layer, sequence);
     for (int64_t h = 0; h < heads; ++h) {
       int64_t head = h / groups * D, row = (t * heads + h) * D;
+      auto score = [&](double product, int64_t j) {
+        return scores(product, h, j, position, nullptr, 0);
+      };
       attend(q.data.data() + row, keys.data() + head, values.data() + head,
-             position + 1, stride, D, op.getScale().convertToDouble(),
-             call.round, result->data.data() + row);
+             position + 1, stride, D, score, call.round,
+             result->data.data() + row);
     }
   }
   return Results{result};

@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - arith, math, gelu and silu -----------------------===//
+//===- Elementwise.cpp - arith, math, gelu, silu and softcap --------------===//
 //
 // One table of scalar functions serves tensors and the scalar ops in the
 // epilogue of a fused op.
@@ -149,6 +149,15 @@ ScalarFunction arithFunction(Operation *op) {
       .Case([](arith::AddIOp) { return [](Args x) { return x[0] + x[1]; }; })
       .Case([](arith::SubIOp) { return [](Args x) { return x[0] - x[1]; }; })
       .Case([](arith::MulIOp) { return [](Args x) { return x[0] * x[1]; }; })
+      .Case([](arith::AndIOp) {
+        return [](Args x) { return double(int64_t(x[0]) & int64_t(x[1])); };
+      })
+      .Case([](arith::OrIOp) {
+        return [](Args x) { return double(int64_t(x[0]) | int64_t(x[1])); };
+      })
+      .Case([](arith::XOrIOp) {
+        return [](Args x) { return double(int64_t(x[0]) ^ int64_t(x[1])); };
+      })
       .Case<arith::SIToFPOp, arith::IndexCastOp, arith::ExtFOp>(
           [](Operation *) { return [](Args x) { return x[0]; }; })
       .Default([](Operation *) { return nullptr; });
@@ -190,6 +199,10 @@ ScalarFunction gptc::reference::scalarFunction(Operation *op) {
     return [kind = op1.getKind()](Args x) { return gelu(kind, x[0]); };
   if (isa<gpt::SiluOp>(op))
     return [](Args x) { return gated(x[0], sigmoid); };
+  if (auto softcap = dyn_cast<gpt::SoftcapOp>(op))
+    return [cap = softcap.getCap().convertToDouble()](Args x) {
+      return cap * std::tanh(x[0] / cap);
+    };
   if (ScalarFunction function = arithFunction(op))
     return function;
   return mathFunction(op);

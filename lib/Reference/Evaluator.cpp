@@ -158,9 +158,9 @@ FailureOr<Results> Evaluator::dispatch(Operation *op,
             gpt::LinearOp, gpt::MatmulOp, gpt::SplitOp, gpt::SplitHeadsOp,
             gpt::MergeHeadsOp, gpt::DropoutOp, gpt::LayerNormOp, gpt::RmsNormOp,
             gpt::RopeOp, gpt::RopeTableOp, gpt::RotateOp>(rule)
-      .Case<gpt::CausalMaskOp, gpt::MaskOp, gpt::ScaleOp, gpt::SoftmaxOp,
-            gpt::FlashAttentionOp, gpt::KVAppendOp, gpt::KVReadOp,
-            gpt::FusedGemmOp>(rule)
+      .Case<gpt::BroadcastOp, gpt::AlibiOp, gpt::CausalMaskOp, gpt::MaskOp,
+            gpt::ScaleOp, gpt::SoftmaxOp, gpt::FlashAttentionOp,
+            gpt::KVAppendOp, gpt::KVReadOp, gpt::FusedGemmOp>(rule)
       .Case<tensor::DimOp, tensor::SplatOp, tensor::EmptyOp, tensor::CastOp,
             tensor::ExtractOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
             tensor::ExtractSliceOp, tensor::ConcatOp>(rule)

@@ -97,6 +97,8 @@ Outcome eval(gpt::RopeTableOp op, const Call &call);
 Outcome eval(gpt::RotateOp op, const Call &call);
 
 // Attention.cpp
+Outcome eval(gpt::BroadcastOp op, const Call &call);
+Outcome eval(gpt::AlibiOp op, const Call &call);
 Outcome eval(gpt::CausalMaskOp op, const Call &call);
 Outcome eval(gpt::MaskOp op, const Call &call);
 Outcome eval(gpt::SoftmaxOp op, const Call &call);

@@ -235,7 +235,7 @@ func.func @arguments(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 // -----
 
 func.func @foreign(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
-  // expected-error @+1 {{[fused_gemm-C11] expected scalar arith, math, gpt.gelu and gpt.silu ops in an epilogue, got tensor.splat}}
+  // expected-error @+1 {{[fused_gemm-C11] expected scalar arith, math, gpt.gelu, gpt.silu and gpt.softcap ops in an epilogue, got tensor.splat}}
   %0 = gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<12x8xf32> epilogue (%a) {
     // expected-note @+1 {{the op is here}}
     %t = tensor.splat %a : tensor<1xf32>

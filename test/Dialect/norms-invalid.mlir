@@ -111,3 +111,11 @@ func.func @eps_is_zero_in_f32(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
   %0 = gpt.rms_norm %x, %g eps 1.0e-300 : tensor<?x8xf32>, tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @softcap(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{[softcap-C1] expected a cap that is finite and above 0 in f32, got -50.0}}
+  %0 = gpt.softcap %x at -50.0 : tensor<?x8xf32>
+  return
+}

@@ -56,7 +56,7 @@ func.func @heads(%x: tensor<?x12xf32>, %pos: tensor<?xi32>) {
 }
 
 // CHECK-LABEL: @attention
-func.func @attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: tensor<3x?x4xf32>, %add: tensor<?x?xf32>, %see: tensor<6x?x?xi1>) {
+func.func @attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: tensor<3x?x4xf32>, %add: tensor<?x?xf32>, %see: tensor<6x?x?xi1>, %keys: tensor<?xi1>, %one: tensor<1x1xf32>) {
   // CHECK: gpt.matmul %{{.*}}, %{{.*}} transpose_b groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32> -> tensor<6x?x?xf32>
   %s = gpt.matmul %q, %k transpose_b groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32> -> tensor<6x?x?xf32>
   // CHECK: gpt.scale %{{.*}} by 0.125 : tensor<6x?x?xf32>
@@ -67,8 +67,18 @@ func.func @attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: tensor<3x
   %m1 = gpt.mask %m, %add : tensor<6x?x?xf32>, tensor<?x?xf32>
   // CHECK: gpt.mask %{{.*}}, %{{.*}} : tensor<6x?x?xf32>, tensor<6x?x?xi1>
   %m2 = gpt.mask %m1, %see : tensor<6x?x?xf32>, tensor<6x?x?xi1>
+  // CHECK: gpt.mask %{{.*}}, %{{.*}} fill -1.0e9 : tensor<6x?x?xf32>, tensor<?xi1>
+  %m3 = gpt.mask %m2, %keys fill -1.0e+9 : tensor<6x?x?xf32>, tensor<?xi1>
+  // CHECK: gpt.causal_mask %{{.*}} window 256 : tensor<6x?x?xf32>
+  %m4 = gpt.causal_mask %m3 window 256 : tensor<6x?x?xf32>
+  // CHECK: gpt.softcap %{{.*}} at 50.0 : tensor<6x?x?xf32>
+  %m5 = gpt.softcap %m4 at 5.0e+1 : tensor<6x?x?xf32>
+  // CHECK: gpt.alibi %{{.*}} slopes [0.5, 0.3535533905932738, 0.25, 0.1, 0.0, -2.0] : tensor<6x?x?xf32>
+  %m6 = gpt.alibi %m5 slopes [0.5, 0.3535533905932738, 0.25, 0.1, 0.0, -2.0] : tensor<6x?x?xf32>
+  // CHECK: gpt.broadcast %{{.*}} like %{{.*}} : tensor<1x1xf32>, tensor<6x?x?xf32> -> tensor<6x?x?xf32>
+  %m7 = gpt.broadcast %one like %m6 : tensor<1x1xf32>, tensor<6x?x?xf32> -> tensor<6x?x?xf32>
   // CHECK: gpt.softmax %{{.*}} : tensor<6x?x?xf32>
-  %p = gpt.softmax %m2 : tensor<6x?x?xf32>
+  %p = gpt.softmax %m7 : tensor<6x?x?xf32>
   // CHECK: gpt.matmul %{{.*}}, %{{.*}} groups 2 : tensor<6x?x?xf32>, tensor<3x?x4xf32> -> tensor<6x?x4xf32>
   %o = gpt.matmul %p, %v groups 2 : tensor<6x?x?xf32>, tensor<3x?x4xf32> -> tensor<6x?x4xf32>
   // CHECK: gpt.matmul %{{.*}}, %{{.*}} : tensor<6x?x?xf32>, tensor<6x?x4xf32> -> tensor<6x?x4xf32>
@@ -107,13 +117,19 @@ func.func @cache(%c: !cache, %k: tensor<3x?x4xf32>, %v: tensor<3x?x4xf32>, %pos:
 }
 
 // CHECK-LABEL: @flash_attention
-func.func @flash_attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: tensor<3x16x4xf32>, %x: tensor<?x24xf32>, %c: !cache, %pos: tensor<?xi32>, %seq: tensor<?xi32>) {
+func.func @flash_attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: tensor<3x16x4xf32>, %x: tensor<?x24xf32>, %c: !cache, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %bias: tensor<6x?x?xf32>, %keys: tensor<1x16xi1>) {
   // CHECK: gpt.flash_attention %arg0, %arg1, %arg1 causal scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>
   %0 = gpt.flash_attention %q, %k, %k causal scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>
   // CHECK: gpt.flash_attention %arg0, %arg0, %arg0 scale -1.25 : tensor<6x?x4xf32>, tensor<6x?x4xf32>
   %1 = gpt.flash_attention %q, %q, %q scale -1.25 : tensor<6x?x4xf32>, tensor<6x?x4xf32>
   // CHECK: gpt.flash_attention %arg0, %arg1, %arg2 scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>, tensor<3x16x4xf32> -> tensor<6x7x4xf32>
   %2 = gpt.flash_attention %q, %k, %v scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>, tensor<3x16x4xf32> -> tensor<6x7x4xf32>
+  // CHECK: gpt.flash_attention %arg0, %arg1, %arg1 mask %arg7 causal window 16 scale 0.5 softcap 30.0 alibi [0.5, 0.25, 0.125, 0.0, 1.0, 2.0] groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32> mask tensor<6x?x?xf32>
+  %4 = gpt.flash_attention %q, %k, %k mask %bias causal window 16 scale 0.5 softcap 30.0 alibi [0.5, 0.25, 0.125, 0.0, 1.0, 2.0] groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32> mask tensor<6x?x?xf32>
+  // CHECK: gpt.flash_attention %arg0, %arg1, %arg2 mask %arg8 fill -1.0e9 scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>, tensor<3x16x4xf32> mask tensor<1x16xi1> -> tensor<6x7x4xf32>
+  %5 = gpt.flash_attention %q, %k, %v mask %keys fill -1.0e9 scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>, tensor<3x16x4xf32> mask tensor<1x16xi1> -> tensor<6x7x4xf32>
+  // CHECK: gpt.flash_attention %arg3 cache %arg4 at %arg5, %arg6 layer 0 causal window 8 scale 0.5 softcap 30.0 groups 2 : tensor<?x24xf32>, !gpt.kv_cache<2 x 3 x 4, page 16, f32>
+  %6 = gpt.flash_attention %x cache %c at %pos, %seq layer 0 causal window 8 scale 0.5 softcap 30.0 groups 2 : tensor<?x24xf32>, !cache
   // CHECK: gpt.flash_attention %arg3 cache %arg4 at %arg5, %arg6 layer 1 causal scale 0.5 groups 2 : tensor<?x24xf32>, !gpt.kv_cache<2 x 3 x 4, page 16, f32>
   %3 = gpt.flash_attention %x cache %c at %pos, %seq layer 1 causal scale 0.5 groups 2 : tensor<?x24xf32>, !cache
   return

@@ -1,6 +1,8 @@
 //===- FlashAttentionOp.cpp - syntax and verifier -------------------------===//
 //
 // Dense:  %q, %k, %v causal scale 0.125 groups 3 : tq, tk
+//         %q, %k, %v mask %m fill -1.0e9 causal window 256 scale 0.125
+//           softcap 50.0 alibi [0.25, 0.5] groups 3 : tq, tk mask tm
 // Cached: %q cache %c at %pos, %seq layer 0 causal scale 0.125 groups 3
 //           : tq, tcache
 // v has k's type unless a third type says otherwise, the result q's unless
@@ -24,7 +26,16 @@ ParseResult FlashAttentionOp::parse(OpAsmParser &parser,
                                     OperationState &result) {
   Builder &builder = parser.getBuilder();
   auto &properties = result.getOrAddProperties<Properties>();
-  OpAsmParser::UnresolvedOperand q, k, v, cache, positions, sequences;
+  OpAsmParser::UnresolvedOperand q, k, v, cache, positions, sequences, mask;
+  auto number = [&](StringRef keyword, FloatAttr &attr) -> ParseResult {
+    double value;
+    if (failed(parser.parseOptionalKeyword(keyword)))
+      return success();
+    if (parser.parseFloat(value))
+      return failure();
+    attr = builder.getF64FloatAttr(value);
+    return success();
+  };
   if (parser.parseOperand(q))
     return failure();
   bool cached = succeeded(parser.parseOptionalKeyword("cache"));
@@ -40,24 +51,43 @@ ParseResult FlashAttentionOp::parse(OpAsmParser &parser,
              parser.parseComma() || parser.parseOperand(v)) {
     return failure();
   }
-  if (succeeded(parser.parseOptionalKeyword("causal")))
+  bool masked = succeeded(parser.parseOptionalKeyword("mask"));
+  if (masked && (parser.parseOperand(mask) || number("fill", properties.fill)))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("causal"))) {
     properties.causal = builder.getUnitAttr();
+    int64_t window;
+    if (succeeded(parser.parseOptionalKeyword("window"))) {
+      if (parser.parseInteger(window))
+        return failure();
+      properties.window = builder.getI64IntegerAttr(window);
+    }
+  }
   double scale;
   int64_t groups = 1;
-  if (parser.parseKeyword("scale") || parser.parseFloat(scale))
+  if (parser.parseKeyword("scale") || parser.parseFloat(scale) ||
+      number("softcap", properties.softcap))
     return failure();
   properties.scale = builder.getF64FloatAttr(scale);
+  if (succeeded(parser.parseOptionalKeyword("alibi"))) {
+    SmallVector<double> slopes;
+    if (parseNumbers(parser, slopes))
+      return failure();
+    properties.alibi = builder.getDenseF64ArrayAttr(slopes);
+  }
   if (succeeded(parser.parseOptionalKeyword("groups")) &&
       parser.parseInteger(groups))
     return failure();
   properties.groups = builder.getI64IntegerAttr(groups);
 
   SmallVector<Type> types;
-  Type resultType;
+  Type resultType, maskType;
   if (parser.parseOptionalAttrDict(result.attributes))
     return failure();
   SMLoc typesLoc = parser.getNameLoc();
   if (parser.parseColonTypeList(types))
+    return failure();
+  if (masked && (parser.parseKeyword("mask") || parser.parseType(maskType)))
     return failure();
   if (succeeded(parser.parseOptionalArrow())) {
     if (parser.parseType(resultType))
@@ -86,8 +116,11 @@ ParseResult FlashAttentionOp::parse(OpAsmParser &parser,
              parser.resolveOperand(v, types.back(), result.operands)) {
     return failure();
   }
+  if (masked && parser.resolveOperand(mask, maskType, result.operands))
+    return failure();
   int dense = !cached;
-  properties.operandSegmentSizes = {1, dense, dense, cached, cached, cached};
+  properties.operandSegmentSizes = {1,      dense,  dense, cached,
+                                    cached, cached, masked};
   result.addTypes(resultType);
   return success();
 }
@@ -100,15 +133,31 @@ void FlashAttentionOp::print(OpAsmPrinter &printer) {
             << getSequences() << " layer " << static_cast<int64_t>(*getLayer());
   else
     printer << ", " << getK() << ", " << getV();
+  if (getMask())
+    printer << " mask " << getMask();
+  if (getFill()) {
+    printer << " fill ";
+    printExactly(os, getFill()->convertToDouble());
+  }
   if (getCausal())
     printer << " causal";
+  if (getWindow())
+    printer << " window " << static_cast<int64_t>(*getWindow());
   printer << " scale ";
   printExactly(os, getScale().convertToDouble());
+  if (getSoftcap()) {
+    printer << " softcap ";
+    printExactly(os, getSoftcap()->convertToDouble());
+  }
+  if (getAlibi()) {
+    printer << " alibi ";
+    printNumbers(printer, *getAlibi());
+  }
   if (getGroups() != 1)
     printer << " groups " << static_cast<int64_t>(getGroups());
   printer.printOptionalAttrDict(
-      (*this)->getAttrs(),
-      {"operandSegmentSizes", "layer", "causal", "scale", "groups"});
+      (*this)->getAttrs(), {"operandSegmentSizes", "layer", "causal", "window",
+                            "scale", "softcap", "alibi", "fill", "groups"});
   printer << " : " << getQ().getType() << ", ";
   if (getCache())
     printer << getCache().getType();
@@ -116,6 +165,8 @@ void FlashAttentionOp::print(OpAsmPrinter &printer) {
     printer << getK().getType();
   if (getV() && getV().getType() != getK().getType())
     printer << ", " << getV().getType();
+  if (getMask())
+    printer << " mask " << getMask().getType();
   if (getResult().getType() != getQ().getType())
     printer << " -> " << getResult().getType();
 }
@@ -138,8 +189,16 @@ static LogicalResult verifyDense(FlashAttentionOp op) {
     return failure();
   if (static_cast<int64_t>(expected.size()) == k.getRank())
     expected[rank - 2] = k.getDimSize(rank - 2);
-  return expectShape(op, "flash_attention-C3", "v", op.getV().getType(),
-                     expected);
+  if (failed(expectShape(op, "flash_attention-C3", "v", op.getV().getType(),
+                         expected)))
+    return failure();
+  if (!op.getMask())
+    return success();
+  SmallVector<int64_t> scores(q.getShape());
+  scores.back() = expected[rank - 2];
+  return expectBroadcast(op, "flash_attention-C11", "a mask",
+                         cast<RankedTensorType>(op.getMask().getType()),
+                         scores);
 }
 
 static LogicalResult verifyCached(FlashAttentionOp op) {
@@ -161,11 +220,37 @@ static LogicalResult verifyCached(FlashAttentionOp op) {
       return op.emitOpError()
              << "[flash_attention-C5] expected positions and sequences of q's "
              << dimText(q.getDimSize(0)) << " rows, got " << ids;
+  if (op.getMask())
+    return op.emitOpError() << "[flash_attention-C10] expected a mask in the "
+                               "dense form only, got one over the cache";
   if (!op.getCausal())
     return op.emitOpError()
            << "[flash_attention-C6] expected causal, since a token sees the "
               "cache up to its own position, got no causal";
   return expectLayer(op, "flash_attention-C7", *op.getLayer(), cache);
+}
+
+/// [flash_attention-C12] to [flash_attention-C15]: what becomes of a score.
+static LogicalResult verifyScores(FlashAttentionOp op) {
+  if (op.getWindow() && !op.getCausal())
+    return op.emitOpError()
+           << "[flash_attention-C12] expected causal beside a window";
+  if (failed(expectWindow(op, "flash_attention-C12", op.getWindowAttr())))
+    return failure();
+  if (op.getSoftcap() && failed(expectCap(op, "flash_attention-C13",
+                                          op.getSoftcap()->convertToDouble())))
+    return failure();
+  RankedTensorType q = op.getQ().getType();
+  int64_t heads = op.getCache() ? op.getCache().getType().getHeads() *
+                                      static_cast<int64_t>(op.getGroups())
+                                : q.getDimSize(q.getRank() - 3);
+  if (op.getAlibi() &&
+      failed(expectSlopes(op, "flash_attention-C14", *op.getAlibi(), heads)))
+    return failure();
+  RankedTensorType mask;
+  if (op.getMask())
+    mask = cast<RankedTensorType>(op.getMask().getType());
+  return expectFill(op, "flash_attention-C15", op.getFillAttr(), mask);
 }
 
 LogicalResult FlashAttentionOp::verify() {
@@ -184,7 +269,8 @@ LogicalResult FlashAttentionOp::verify() {
   if (!std::isfinite(getScale().convertToDouble()))
     return emitOpError() << "[flash_attention-C8] expected a finite scale, got "
                          << getScaleAttr();
-  if (failed(dense ? verifyDense(*this) : verifyCached(*this)))
+  if (failed(dense ? verifyDense(*this) : verifyCached(*this)) ||
+      failed(verifyScores(*this)))
     return failure();
   return expectShape(*this, "flash_attention-C9", "a result",
                      getResult().getType(), getQ().getType().getShape());

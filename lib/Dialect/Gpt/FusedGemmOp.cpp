@@ -276,7 +276,7 @@ static LogicalResult verifyEpilogue(FusedGemmOp op, unsigned i) {
              << "[fused_gemm-C10] expected epilogue arguments of type f32, got "
              << argument.getType();
   for (Operation &inner : block.without_terminator()) {
-    bool known = isa<GeluOp, SiluOp>(inner) ||
+    bool known = isa<GeluOp, SiluOp, SoftcapOp>(inner) ||
                  isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
                      inner.getDialect());
     bool scalar =
@@ -285,8 +285,8 @@ static LogicalResult verifyEpilogue(FusedGemmOp op, unsigned i) {
       continue;
     InFlightDiagnostic diagnostic =
         op.emitOpError()
-        << "[fused_gemm-C11] expected scalar arith, math, gpt.gelu and "
-           "gpt.silu ops in an epilogue, got "
+        << "[fused_gemm-C11] expected scalar arith, math, gpt.gelu, gpt.silu "
+           "and gpt.softcap ops in an epilogue, got "
         << inner.getName();
     diagnostic.attachNote(inner.getLoc()) << "the op is here";
     return diagnostic;

@@ -181,24 +181,8 @@ LogicalResult RopeOp::verify() {
                    x.getDimSize(x.getRank() - 2));
 }
 
-LogicalResult CausalMaskOp::verify() {
-  return expectRankAtLeast(*this, "causal_mask-C1", "scores", getS().getType(),
-                           2);
-}
-
 LogicalResult SoftmaxOp::verify() {
   return expectRankAtLeast(*this, "softmax-C1", "x", getX().getType(), 1);
-}
-
-LogicalResult MaskOp::verify() {
-  RankedTensorType s = getS().getType();
-  auto mask = cast<RankedTensorType>(getMask().getType());
-  if (failed(expectRankAtLeast(*this, "mask-C1", "scores", s, 2)))
-    return failure();
-  if (mask.getRank() == s.getRank())
-    return expectShape(*this, "mask-C2", "a mask", mask, s.getShape());
-  return expectShape(*this, "mask-C2", "a mask", mask,
-                     s.getShape().take_back(2));
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Norms.cpp - norms, scale and dropout: syntax and verifiers ---------===//
+//===- Norms.cpp - syntax and verifiers of norms, scale, softcap, dropout -===//
 //
 // Their numbers are printed so that they read back to the same bits.
 //
@@ -99,6 +99,14 @@ void ScaleOp::print(OpAsmPrinter &printer) {
              getFactor().convertToDouble());
 }
 
+ParseResult SoftcapOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseUnary(parser, result, "at", getCapAttrName(result.name));
+}
+void SoftcapOp::print(OpAsmPrinter &printer) {
+  printUnary(printer, *this, "at", getCapAttrName(),
+             getCap().convertToDouble());
+}
+
 static LogicalResult verifyNorm(Operation *op, StringRef prefix,
                                 RankedTensorType x, RankedTensorType gamma,
                                 RankedTensorType beta, Type result,
@@ -154,4 +162,8 @@ LogicalResult ScaleOp::verify() {
     return success();
   return complain(*this, "[scale-C1] expected a factor that is finite in f32",
                   factor);
+}
+
+LogicalResult SoftcapOp::verify() {
+  return expectCap(*this, "softcap-C1", getCap().convertToDouble());
 }

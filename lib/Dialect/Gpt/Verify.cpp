@@ -57,17 +57,90 @@ LogicalResult gptc::gpt::expectShape(Operation *op, StringRef constraint,
                            << got;
 }
 
+LogicalResult gptc::gpt::expectBroadcast(Operation *op, StringRef constraint,
+                                         StringRef what, RankedTensorType got,
+                                         ArrayRef<int64_t> to) {
+  int64_t rank = got.getRank(), skip = to.size() - rank;
+  bool fits = skip >= 0;
+  for (int64_t i = 0; fits && i < rank; ++i)
+    fits = got.getDimSize(i) == 1 || agree(got.getDimSize(i), to[skip + i]);
+  if (fits)
+    return success();
+  return op->emitOpError() << "[" << constraint << "] expected " << what
+                           << " of the last dimensions of " << shapeText(to)
+                           << ", each equal or 1, got " << got;
+}
+
+LogicalResult gptc::gpt::expectWindow(Operation *op, StringRef constraint,
+                                      IntegerAttr window) {
+  if (!window || window.getInt() >= 1)
+    return success();
+  return op->emitOpError() << "[" << constraint
+                           << "] expected a window of at least 1 key, got "
+                           << window.getInt();
+}
+
+static std::string exactText(double value) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printExactly(os, value);
+  return text;
+}
+
+static bool isPositiveInF32(double value) {
+  return std::isfinite(static_cast<float>(value)) &&
+         static_cast<float>(value) > 0.0f;
+}
+
+LogicalResult gptc::gpt::expectCap(Operation *op, StringRef constraint,
+                                   double cap) {
+  if (isPositiveInF32(cap))
+    return success();
+  return op->emitOpError()
+         << "[" << constraint
+         << "] expected a cap that is finite and above 0 in f32, got "
+         << exactText(cap);
+}
+
+LogicalResult gptc::gpt::expectSlopes(Operation *op, StringRef constraint,
+                                      ArrayRef<double> slopes, int64_t heads) {
+  if (!agree(heads, slopes.size()))
+    return op->emitOpError()
+           << "[" << constraint << "] expected a slope for each of the "
+           << heads << " heads, got " << slopes.size();
+  for (double slope : slopes)
+    if (!std::isfinite(static_cast<float>(slope)))
+      return op->emitOpError()
+             << "[" << constraint
+             << "] expected slopes that are finite in f32, got "
+             << exactText(slope);
+  return success();
+}
+
+LogicalResult gptc::gpt::expectFill(Operation *op, StringRef constraint,
+                                    FloatAttr fill, RankedTensorType mask) {
+  if (!fill)
+    return success();
+  if (!mask || !mask.getElementType().isInteger(1))
+    return op->emitOpError()
+           << "[" << constraint << "] expected fill beside a boolean mask only";
+  double value = fill.getValueAsDouble();
+  if (static_cast<float>(value) < std::numeric_limits<float>::infinity())
+    return success();
+  return op->emitOpError() << "[" << constraint
+                           << "] expected fill below infinity in f32, got "
+                           << exactText(value);
+}
+
 LogicalResult gptc::gpt::expectEps(Operation *op, StringRef constraint,
                                    double eps) {
   // Kernels add it in f32.
-  if (std::isfinite(static_cast<float>(eps)) && static_cast<float>(eps) > 0.0f)
+  if (isPositiveInF32(eps))
     return success();
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  printExactly(os, eps);
-  return op->emitOpError()
-         << "[" << constraint
-         << "] expected an eps that is finite and above 0 in f32, got " << text;
+  return op->emitOpError() << "[" << constraint
+                           << "] expected an eps that is finite and above 0 "
+                              "in f32, got "
+                           << exactText(eps);
 }
 
 LogicalResult gptc::gpt::expectLayer(Operation *op, StringRef constraint,

@@ -39,6 +39,37 @@ mlir::LogicalResult expectShape(mlir::Operation *op, llvm::StringRef constraint,
                                 mlir::RankedTensorType got,
                                 llvm::ArrayRef<int64_t> expected);
 
+/// The last dimensions of `to`, each equal or 1.
+mlir::LogicalResult expectBroadcast(mlir::Operation *op,
+                                    llvm::StringRef constraint,
+                                    llvm::StringRef what,
+                                    mlir::RankedTensorType got,
+                                    llvm::ArrayRef<int64_t> to);
+
+/// At least 1, or null.
+mlir::LogicalResult expectWindow(mlir::Operation *op,
+                                 llvm::StringRef constraint,
+                                 mlir::IntegerAttr window);
+
+/// Finite and above 0 in f32.
+mlir::LogicalResult expectCap(mlir::Operation *op, llvm::StringRef constraint,
+                              double cap);
+
+/// One number for each head, finite in f32.
+mlir::LogicalResult expectSlopes(mlir::Operation *op,
+                                 llvm::StringRef constraint,
+                                 llvm::ArrayRef<double> slopes, int64_t heads);
+
+/// Below infinity in f32 and beside a boolean mask (null: no mask), or null.
+mlir::LogicalResult expectFill(mlir::Operation *op, llvm::StringRef constraint,
+                               mlir::FloatAttr fill,
+                               mlir::RankedTensorType mask);
+
+/// `[0.5, 0.25]`, printed exactly.
+mlir::ParseResult parseNumbers(mlir::OpAsmParser &parser,
+                               llvm::SmallVectorImpl<double> &numbers);
+void printNumbers(mlir::OpAsmPrinter &printer, llvm::ArrayRef<double> numbers);
+
 /// Finite and above 0.
 mlir::LogicalResult expectEps(mlir::Operation *op, llvm::StringRef constraint,
                               double eps);

@@ -124,6 +124,138 @@ TEST_F(AttentionTest, MasksAndEmptyRows) {
              {0.5, 0.5, 0, 0, 0, 1});
 }
 
+TEST_F(AttentionTest, MasksServeTheDimensionsThatTheyDoNotHave) {
+  // Scores 0 of 2 heads, 2 queries, 3 keys; V[j] = j by the weights alone.
+  auto masked = [&](const std::string &type, TensorRef mask) {
+    return run("func.func @f(%s: tensor<2x2x3xf32>, %m: tensor<" + type +
+                   ">) -> tensor<2x2x3xf32> {\n"
+                   "%h = gpt.mask %s, %m : tensor<2x2x3xf32>, tensor<" +
+                   type +
+                   ">\n%p = gpt.softmax %h : tensor<2x2x3xf32>\n"
+                   "return %p : tensor<2x2x3xf32>\n}",
+               {makeTensor({2, 2, 3}, repeat(12, 0)), mask});
+  };
+  const std::vector<double> keyHidden = {0.5, 0.5, 0}, all = repeat(3, 1.0 / 3);
+  auto rows = [](std::vector<std::vector<double>> parts) {
+    std::vector<double> joined;
+    for (auto &part : parts)
+      joined.insert(joined.end(), part.begin(), part.end());
+    return joined;
+  };
+  auto everywhere = rows({keyHidden, keyHidden, keyHidden, keyHidden});
+  expectNear(masked("3xi1", makeInts({3}, {1, 1, 0})), everywhere);
+  expectNear(masked("1x3xi1", makeInts({1, 3}, {1, 1, 0})), everywhere);
+  expectNear(masked("1x1x3xf32", makeTensor({1, 1, 3}, {0, 0, -INFINITY})),
+             everywhere);
+  // By query, and by head.
+  expectNear(masked("2x1xi1", makeInts({2, 1}, {1, 0})),
+             rows({all, repeat(3, 0), all, repeat(3, 0)}));
+  expectNear(masked("2x1x3xi1", makeInts({2, 1, 3}, {1, 1, 1, 1, 1, 0})),
+             rows({all, all, keyHidden, keyHidden}));
+}
+
+TEST_F(AttentionTest, AFilledRowIsNotHidden) {
+  auto y = run(
+      R"mlir(
+    func.func @f(%s: tensor<1x2x2xf32>, %m: tensor<2x2xi1>) -> tensor<1x2x2xf32> {
+      %h = gpt.mask %s, %m fill -1.0e9 : tensor<1x2x2xf32>, tensor<2x2xi1>
+      %p = gpt.softmax %h : tensor<1x2x2xf32>
+      return %p : tensor<1x2x2xf32>
+    })mlir",
+      {makeTensor({1, 2, 2}, {3, 5, 3, 5}), makeInts({2, 2}, {1, 0, 0, 0})});
+  expectNear(y, {1, 0, 0.5, 0.5});
+}
+
+TEST_F(AttentionTest, AWindowCountsItsOwnKey) {
+  auto mask = [&](int64_t Sq, int64_t Sk, int window) {
+    return run("func.func @f(%s: tensor<1x?x?xf32>) -> tensor<1x?x?xf32> {\n"
+               "%m = gpt.causal_mask %s window " +
+                   std::to_string(window) +
+                   " : tensor<1x?x?xf32>\n%p = gpt.softmax %m : "
+                   "tensor<1x?x?xf32>\nreturn %p : tensor<1x?x?xf32>\n}",
+               {makeTensor({1, Sq, Sk}, repeat(Sq * Sk, 0))});
+  };
+  expectNear(mask(3, 3, 1), {1, 0, 0, 0, 1, 0, 0, 0, 1});
+  expectNear(mask(3, 3, 2), {1, 0, 0, 0.5, 0.5, 0, 0, 0.5, 0.5});
+  expectNear(mask(2, 4, 2), {0, 0.5, 0.5, 0, 0, 0, 0.5, 0.5});
+  expectNear(mask(1, 2, 9), {0.5, 0.5});
+}
+
+TEST_F(AttentionTest, AlibiIsAlignedBottomRight) {
+  auto y = run(R"mlir(
+    func.func @f(%s: tensor<2x2x3xf32>) -> tensor<2x2x3xf32> {
+      %b = gpt.alibi %s slopes [0.5, 0.25] : tensor<2x2x3xf32>
+      return %b : tensor<2x2x3xf32>
+    })mlir",
+               {makeTensor({2, 2, 3}, repeat(12, 10))});
+  expectNear(y, {9.5, 10, 10.5, 9, 9.5, 10, 9.75, 10, 10.25, 9.5, 9.75, 10});
+}
+
+TEST_F(AttentionTest, SoftcapBendsToItsCap) {
+  auto y = run(R"mlir(
+    func.func @f(%s: tensor<5xf32>) -> tensor<5xf32> {
+      %c = gpt.softcap %s at 50.0 : tensor<5xf32>
+      return %c : tensor<5xf32>
+    })mlir",
+               {makeTensor({5}, {0, 1, 50, -1e30, -INFINITY})});
+  // 50 tanh(1 / 50), 50 tanh(1).
+  expectNear(y, {0, 0.99986669, 38.0797078, -50, -50}, 1e-7);
+}
+
+// Everything that may stand between the product and the softmax, spelled out
+// and in the one op: two KV heads of two query heads, of different slopes.
+TEST_F(AttentionTest, TheFusedOpIsItsParts) {
+  std::vector<double> q, k, v;
+  for (int i = 0; i < 4 * 3 * 2; ++i)
+    q.push_back(std::sin(i * 1.7) * 3);
+  for (int i = 0; i < 2 * 5 * 2; ++i) {
+    k.push_back(std::cos(i * 2.3) * 3);
+    v.push_back(std::sin(i * 0.9));
+  }
+  std::vector<TensorRef> args = {
+      makeTensor({4, 3, 2}, q), makeTensor({2, 5, 2}, k),
+      makeTensor({2, 5, 2}, v), makeInts({1, 5}, {1, 1, 0, 1, 1})};
+  auto fused = run(R"mlir(
+    func.func @f(%q: tensor<4x3x2xf32>, %k: tensor<2x5x2xf32>, %v: tensor<2x5x2xf32>, %m: tensor<1x5xi1>) -> tensor<4x3x2xf32> {
+      %o = gpt.flash_attention %q, %k, %v mask %m fill -3.0 causal window 3 scale 0.5 softcap 2.0 alibi [0.5, 0.25, 2.0, 0.0] groups 2
+          : tensor<4x3x2xf32>, tensor<2x5x2xf32> mask tensor<1x5xi1>
+      return %o : tensor<4x3x2xf32>
+    })mlir",
+                   args);
+  auto unfused = run(R"mlir(
+    func.func @f(%q: tensor<4x3x2xf32>, %k: tensor<2x5x2xf32>, %v: tensor<2x5x2xf32>, %m: tensor<1x5xi1>) -> tensor<4x3x2xf32> {
+      %s = gpt.matmul %q, %k transpose_b groups 2 : tensor<4x3x2xf32>, tensor<2x5x2xf32> -> tensor<4x3x5xf32>
+      %t = gpt.scale %s by 0.5 : tensor<4x3x5xf32>
+      %c = gpt.softcap %t at 2.0 : tensor<4x3x5xf32>
+      %b = gpt.alibi %c slopes [0.5, 0.25, 2.0, 0.0] : tensor<4x3x5xf32>
+      %w = gpt.mask %b, %m fill -3.0 : tensor<4x3x5xf32>, tensor<1x5xi1>
+      %h = gpt.causal_mask %w window 3 : tensor<4x3x5xf32>
+      %p = gpt.softmax %h : tensor<4x3x5xf32>
+      %o = gpt.matmul %p, %v groups 2 : tensor<4x3x5xf32>, tensor<2x5x2xf32> -> tensor<4x3x2xf32>
+      return %o : tensor<4x3x2xf32>
+    })mlir",
+                     args);
+  expectNear(fused, unfused, 1e-12);
+}
+
+TEST_F(AttentionTest, BroadcastRepeatsAlongNewDimensions) {
+  expectNear(
+      run(R"mlir(
+    func.func @f(%x: tensor<2x1xf32>, %like: tensor<2x2x3xf32>) -> tensor<2x2x3xf32> {
+      %y = gpt.broadcast %x like %like : tensor<2x1xf32>, tensor<2x2x3xf32> -> tensor<2x2x3xf32>
+      return %y : tensor<2x2x3xf32>
+    })mlir",
+          {makeTensor({2, 1}, {7, 8}), makeTensor({2, 2, 3}, repeat(12, 0))}),
+      {7, 7, 7, 8, 8, 8, 7, 7, 7, 8, 8, 8});
+  expectNear(run(R"mlir(
+    func.func @f(%x: tensor<f32>, %like: tensor<2x?xi1>) -> tensor<2x?xf32> {
+      %y = gpt.broadcast %x like %like : tensor<f32>, tensor<2x?xi1> -> tensor<2x?xf32>
+      return %y : tensor<2x?xf32>
+    })mlir",
+                 {makeTensor({}, {7}), makeInts({2, 2}, {0, 0, 0, 0})}),
+             repeat(4, 7));
+}
+
 TEST_F(AttentionTest, NaNScoresStayVisible) {
   auto y = run(R"mlir(
     func.func @f(%s: tensor<1x2xf32>) -> tensor<1x2xf32> {

@@ -52,6 +52,32 @@ TEST_F(CacheTest, AnEarlierPositionTruncates) {
                  "expected position 0 to 2 for sequence 0 at row 0, got 3");
 }
 
+TEST_F(CacheTest, AWindowAndAlibiCountFromTheTokensPosition) {
+  // Keys 0: a window of 2 averages two values; a slope of ln 2 halves the
+  // weight of a key for each step back.
+  auto with = [&](const std::string &causal, const std::string &alibi) {
+    std::string changed = text;
+    changed.replace(changed.find("causal scale 1.0"), 16,
+                    "causal" + causal + " scale 1.0" + alibi);
+    TensorRef fresh = makeCache(2, 1, 1);
+    auto go = [&](std::vector<double> values, std::vector<int64_t> positions) {
+      int64_t T = values.size();
+      return run(changed, {fresh, makeTensor({1, T, 1}, values),
+                           makeInts({T}, positions),
+                           makeInts({T}, std::vector<int64_t>(T, 3))});
+    };
+    auto rows = go({1, 3, 11}, {0, 1, 2});
+    auto last = go({19}, {3});
+    rows.insert(rows.end(), last.begin(), last.end());
+    return rows;
+  };
+  expectNear(with(" window 2", ""), {1, 2, 7, 15});
+  expectNear(with(" window 2", " alibi [0.69314718055994531]"),
+             {1, 7.0 / 3, 25.0 / 3, 49.0 / 3}, 1e-6);
+  expectNear(with("", " alibi [0.69314718055994531]"),
+             {1, 7.0 / 3, (1 + 6 + 44) / 7.0, (1 + 6 + 44 + 152) / 15.0}, 1e-6);
+}
+
 TEST_F(CacheTest, ReadGivesTheCurrentSequence) {
   std::string read = R"mlir(
     !cache = !gpt.kv_cache<1 x 2 x 1, page 64, f32>

@@ -68,15 +68,21 @@ def Gpt_YieldOp : Gpt_PureOp<"yield", [Terminator, ReturnLike, HasParent<"FusedG
 def Gpt_FlashAttentionOp : Gpt_Op<"flash_attention", [AttrSizedOperandSegments, Pure]> {
   let summary = "softmax(scale * q k^T, masked) v without the score matrix (arXiv:2205.14135)";
   let description = [{
-    Dense: q [H, Sq, D], k and v [H / groups, Sk, D], result [H, Sq, D]; causal is aligned bottom-right.
-    Cached: q [T, H*D] of a ragged batch, keys and values of layer `layer` in the cache up to each token's own position,
-    result [T, H*D]. Scale multiplies the product. A query that sees no key gives 0.
+    Dense: q [H, Sq, D], k and v [H / groups, Sk, D], result [H, Sq, D]; causal is aligned bottom-right. Batch dimensions
+    may stand before. Cached: q [T, H*D] of a ragged batch, keys and values of layer `layer` in the cache up to each
+    token's own position, result [T, H*D]. A query that sees no key gives 0.
+
+    A score is scale * q k^T, then softcap, then alibi (a slope for each head), then the mask (dense form only, as
+    gpt.mask), then causal with its window; each as the graph op of that name says.
     `%o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : ...`
-    `%o = gpt.flash_attention %q cache %c at %pos, %seq layer 0 causal scale 0.125 groups 3 : ...`
+    `%o = gpt.flash_attention %q, %k, %v mask %m causal window 256 scale 0.125 softcap 50.0 : ... mask tensor<?x?xf32>`
+    `%o = gpt.flash_attention %q cache %c at %pos, %seq layer 0 causal scale 0.125 alibi [0.25, 0.5] : ...`
   }];
   let arguments = (ins Gpt_Tensor:$q, Optional<Gpt_Tensor>:$k, Optional<Gpt_Tensor>:$v, Optional<Gpt_KVCacheType>:$cache,
-                       Optional<Gpt_Ids>:$positions, Optional<Gpt_Ids>:$sequences, OptionalAttr<I64Attr>:$layer,
-                       UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "1">:$groups);
+                       Optional<Gpt_Ids>:$positions, Optional<Gpt_Ids>:$sequences, Optional<Gpt_Mask>:$mask,
+                       OptionalAttr<I64Attr>:$layer, UnitAttr:$causal, OptionalAttr<I64Attr>:$window, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$softcap, OptionalAttr<DenseF64ArrayAttr>:$alibi,
+                       OptionalAttr<F64Attr>:$fill, DefaultValuedAttr<I64Attr, "1">:$groups);
   let results = (outs Gpt_Tensor:$result);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -17,6 +17,8 @@ include "gptc/Dialect/Gpt/GptTypes.td"
 // Ranked float tensors (f32 here); leading dimensions may be dynamic.
 def Gpt_Tensor : RankedTensorOf<[F32]>;
 def Gpt_Ids : 1DTensorOf<[I32]>;
+def Gpt_Mask : RankedTensorOf<[F32, I1]>;
+def Gpt_Words : RankedTensorOf<[F32, I32, I1]>;
 def Gpt_Elementwise : AnyTypeOf<[F32, RankedTensorOf<[F32]>]>;
 
 class Gpt_Op<string mnemonic, list<Trait> traits = []> : Op<Gpt_Dialect, mnemonic, traits>;

@@ -159,26 +159,65 @@ def Gpt_ScaleOp : Gpt_PureOp<"scale", [SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
-def Gpt_CausalMaskOp : Gpt_PureOp<"causal_mask", [SameOperandsAndResultType]> {
-  let summary = "hide later keys from earlier queries";
+def Gpt_BroadcastOp : Gpt_PureOp<"broadcast"> {
+  let summary = "the same numbers along further dimensions";
   let description = [{
-    s [..., Sq, Sk], aligned bottom-right: score (i, j) becomes -inf when j > i + Sk - Sq.
-    `%m = gpt.causal_mask %s : tensor<9x?x?xf32>`
+    The dimensions of x are the last ones of the result, each equal or 1, which serves all. `like` gives the sizes only.
+    `%t = gpt.broadcast %temperature like %s : tensor<1x1xf32>, tensor<9x?x?xf32> -> tensor<9x?x?xf32>`
   }];
-  let arguments = (ins Gpt_Tensor:$s);
+  let arguments = (ins Gpt_Words:$x, Gpt_Words:$like);
+  let results = (outs Gpt_Words:$result);
+  let assemblyFormat = "$x `like` $like attr-dict `:` type($x) `,` type($like) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Gpt_SoftcapOp : Gpt_PureOp<"softcap", [SameOperandsAndResultType]> {
+  let summary = "cap * tanh(x / cap), of a tensor or of a scalar in an epilogue (Gemma 2, arXiv:2408.00118)";
+  let description = [{ `%c = gpt.softcap %s at 50.0 : tensor<8x?x?xf32>` }];
+  let arguments = (ins Gpt_Elementwise:$x, F64Attr:$cap);
+  let results = (outs Gpt_Elementwise:$result);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Gpt_AlibiOp : Gpt_PureOp<"alibi", [SameOperandsAndResultType]> {
+  let summary = "a penalty for distance, linear with a slope for each head (arXiv:2108.12409)";
+  let description = [{
+    s [..., H, Sq, Sk], aligned bottom-right as causal_mask: score (h, i, j) gets slopes[h] * (j - (i + Sk - Sq)) more.
+    `%b = gpt.alibi %s slopes [0.0625, 0.00390625] : tensor<2x?x?xf32>`
+  }];
+  let arguments = (ins Gpt_Tensor:$s, DenseF64ArrayAttr:$slopes);
   let results = (outs Gpt_Tensor:$result);
-  let assemblyFormat = "$s attr-dict `:` type($s)";
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Gpt_CausalMaskOp : Gpt_PureOp<"causal_mask", [SameOperandsAndResultType]> {
+  let summary = "hide later keys from earlier queries, and keys further back than a window";
+  let description = [{
+    s [..., Sq, Sk], aligned bottom-right: score (i, j) becomes -inf when j > i + Sk - Sq; with `window` w also when
+    j <= i + Sk - Sq - w, so that a query sees w keys, its own included.
+    `%m = gpt.causal_mask %s window 256 : tensor<9x?x?xf32>`
+  }];
+  let arguments = (ins Gpt_Tensor:$s, OptionalAttr<I64Attr>:$window);
+  let results = (outs Gpt_Tensor:$result);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$s),
+                            [{ build($_builder, $_state, type, s, ::mlir::IntegerAttr()); }]>];
+  let assemblyFormat = "$s (`window` $window^)? attr-dict `:` type($s)";
   let hasVerifier = 1;
 }
 
 def Gpt_MaskOp : Gpt_PureOp<"mask", [AllTypesMatch<["s", "result"]>]> {
   let summary = "hide keys by an additive (f32) or boolean (i1, true = visible) mask";
   let description = [{
-    s [..., Sq, Sk]; mask [Sq, Sk] or [..., Sq, Sk]. `%m = gpt.mask %s, %k : tensor<9x?x?xf32>, tensor<?x?xf32>`
+    s [..., Sq, Sk]; the mask's dimensions are the last ones of s, each equal or 1: [Sq, Sk] for all heads, [Sk] or
+    [1, Sk] for keys that are padding. A hidden score becomes -inf, or the number after `fill` (boolean masks only).
+    `%m = gpt.mask %s, %k : tensor<9x?x?xf32>, tensor<?x?xf32>`
+    `%m = gpt.mask %s, %k fill -1.0e9 : tensor<9x?x?xf32>, tensor<?xi1>`
   }];
-  let arguments = (ins Gpt_Tensor:$s, RankedTensorOf<[F32, I1]>:$mask);
+  let arguments = (ins Gpt_Tensor:$s, Gpt_Mask:$mask, OptionalAttr<F64Attr>:$fill);
   let results = (outs Gpt_Tensor:$result);
-  let assemblyFormat = "$s `,` $mask attr-dict `:` type($s) `,` type($mask)";
+  let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 
