@@ -1,50 +1,108 @@
 //===- Driver.cpp - the compiler as a program -----------------------------===//
 //
-// A crash or a pass that fails silently is an internal error: the model and the
-// command line are kept in a reproducer, whose path is printed.
+// A crash or a pass that fails silently is an internal error: one line names
+// the phase and a reproducer, the model below the command that compiles it.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Driver/Driver.h"
 #include "Phases.h"
 #include "gptc/Fusion/Passes.h"
+#include "gptc/Import/WriteFile.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <stdlib.h>
+#include <unistd.h>
 
 using namespace gptc;
+using llvm::StringRef;
 
 #ifndef GPTC_VERSION
 #define GPTC_VERSION "0"
 #endif
 
-/// Writes the model with its command line to a new file of the temporary
-/// folder.
-static void writeReproducer(llvm::ArrayRef<const char *> args,
-                            llvm::StringRef source) {
-  int descriptor;
-  llvm::SmallString<256> path;
-  if (llvm::sys::fs::createTemporaryFile("gptc-reproducer", "mlir", descriptor,
-                                         path)) {
-    llvm::errs() << "gptc: no reproducer could be written\n";
-    return;
-  }
-  llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
-  out << "// gptc " << llvm::join(args, " ") << '\n' << source;
-  llvm::errs() << "gptc: internal error; please report it with the reproducer "
-               << path << '\n';
+/// For a shell; on one line, whatever the word holds.
+static std::string quoted(StringRef word) {
+  auto harmless = [](char c) {
+    return llvm::isAlnum(c) || StringRef("-_=+,./:@%").contains(c);
+  };
+  if (!word.empty() && llvm::all_of(word, harmless))
+    return word.str();
+  std::string text = "'";
+  for (char c : word)
+    if (c == '\n' || c == '\r')
+      text += c == '\n' ? R"('$'\n'')" : R"('$'\r'')";
+    else if (c == '\'')
+      text += R"('\'')";
+    else
+      text += c;
+  return text + "'";
 }
 
-static int compile(const Options &options, llvm::ArrayRef<const char *> args) {
-  llvm::CrashRecoveryContext::Enable();
+/// An empty file in the temporary folder; empty if there can be none.
+static std::string newReproducer() {
+  llvm::SmallString<256> path;
+  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
+  llvm::sys::path::append(path, "gptc-reproducer-XXXXXX.mlir");
+  std::string name = path.str().str();
+  int file = ::mkstemps(name.data(), strlen(".mlir"));
+  if (file < 0)
+    return "";
+  ::close(file);
+  return name;
+}
+
+/// Writes the model with a command that compiles it as `options` say, from the
+/// same folder.
+static llvm::Error writeReproducer(const Options &options,
+                                   const Compilation &compilation,
+                                   StringRef program, StringRef file) {
+  llvm::SmallString<256> folder, path(file);
+  llvm::sys::fs::current_path(folder);
+  llvm::sys::fs::make_absolute(path);
+  std::string text =
+      "// cd " + quoted(folder) + " && " + quoted(program) + ' ' + quoted(path);
+  for (const std::string &arg : options.others)
+    text += ' ' + quoted(arg);
+  if (!compilation.checkpointPath.empty())
+    text += " --checkpoint=" + quoted(compilation.checkpointPath);
+  return writeFile(file, text + '\n' + compilation.source);
+}
+
+static int compile(const Options &options, StringRef program) {
   Compilation compilation(options);
+  Diagnostics &diagnostics = compilation.diagnostics;
+  if (llvm::sys::fs::equivalent(options.input, options.reproducer)) {
+    diagnostics.error("--reproducer: expected another file than the model");
+    return 2;
+  }
+  llvm::CrashRecoveryContext::Enable();
   bool ok = false;
   llvm::CrashRecoveryContext guard;
   bool survived = guard.RunSafely([&] { ok = compilation.run(); });
-  if (survived && ok)
-    return 0;
-  if (survived && !compilation.internal)
-    return 1;
-  writeReproducer(args, compilation.source);
+  compilation.abandon();
+  bool internal = !survived || (!ok && compilation.internal);
+
+  std::string file = options.reproducer;
+  if (file.empty() && internal)
+    file = newReproducer();
+  if (!file.empty()) {
+    if (auto error = writeReproducer(options, compilation, program, file)) {
+      diagnostics.error(llvm::toString(std::move(error)));
+      file.clear();
+      ok = false;
+    }
+  }
+  if (!internal)
+    return ok ? 0 : 1;
+  std::string what = survived ? "failed without saying why" : "crashed";
+  what += file.empty() ? "; no reproducer could be written"
+                       : "; please report it with the reproducer " + file;
+  diagnostics.say("internal error: the phase '" + compilation.running + "' " +
+                  what);
+  if (!survived)
+    ::_exit(70); // no destructor: anything may be broken
   return 70;
 }
 
@@ -54,7 +112,7 @@ int gptc::driverMain(int argc, const char *const *argv) {
   std::string error;
   if (!parseOptions(args, options, error) ||
       !lookupTarget(options.march, error)) {
-    llvm::errs() << "gptc: error: " << error << '\n';
+    Diagnostics().error(error);
     return 2;
   }
   switch (options.action) {
@@ -69,11 +127,11 @@ int gptc::driverMain(int argc, const char *const *argv) {
       llvm::outs() << target << '\n';
     return 0;
   case Options::Action::ListFusions:
-    for (llvm::StringRef fusion : fusionNames())
+    for (StringRef fusion : fusionNames())
       llvm::outs() << fusion << '\n';
     return 0;
   case Options::Action::Compile:
-    return compile(options, args);
+    return compile(options, argv[0]);
   }
   return 70;
 }

@@ -23,7 +23,7 @@ struct Option {
   StringRef name;
   Form form;
   StringRef value; // for --help
-  StringRef help;
+  StringRef help;  // none: not listed
   Apply apply;
 };
 } // namespace
@@ -89,13 +89,9 @@ static std::string applyDisable(Options &options, StringRef name) {
 }
 
 /// Options of later versions, so that a script learns what is the matter.
-static constexpr StringRef laterOptions[] = {"--remarks",
-                                             "--remarks-output",
-                                             "--explain-fusion",
-                                             "--verify-fusions",
-                                             "--reproducer",
-                                             "--save-temps",
-                                             "-###"};
+static constexpr StringRef laterOptions[] = {
+    "--remarks",        "--remarks-output", "--explain-fusion",
+    "--verify-fusions", "--save-temps",     "-###"};
 
 static llvm::ArrayRef<Option> table() {
   using Action = Options::Action;
@@ -177,6 +173,10 @@ static llvm::ArrayRef<Option> table() {
          o.timingFile = value.str();
          return "";
        }},
+      {"--reproducer", Form::Equals, "FILE",
+       "also write the model with its command line to FILE",
+       text(&Options::reproducer)},
+      {"--test-crash", Form::Equals, "", "", text(&Options::testCrash)},
       {"-v", Form::Flag, "", "say what is done, on stderr",
        flag(&Options::verbose)},
       {"--list-targets", Form::Flag, "", "the values of -march",
@@ -196,6 +196,8 @@ std::string gptc::helpText() {
       "CPU kernels: libraries, header, manifest and packed weights. '-' reads\n"
       "the model from stdin.\n\n";
   for (const Option &option : table()) {
+    if (option.help.empty())
+      continue;
     std::string left = option.name.str();
     if (option.form == Form::Separate)
       left += (" " + option.value).str();
@@ -233,7 +235,8 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
     if (option == table().end()) {
       llvm::SmallVector<std::string> names;
       for (const Option &each : table())
-        names.push_back(each.name.str());
+        if (!each.help.empty())
+          names.push_back(each.name.str());
       if (llvm::is_contained(laterOptions, name))
         return fail(name + " is not supported by this version; --help lists "
                            "the options");
@@ -242,6 +245,7 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
       return fail("unknown option '" + name + "'" + didYouMean(name, names) +
                   "; --help lists the options");
     }
+    size_t first = i;
     bool takesNext = option->form == Form::Separate ||
                      (option->form == Form::Equals && !hasValue);
     if (option->form == Form::Flag && hasValue)
@@ -258,6 +262,9 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
     error = option->apply(options, value);
     if (!error.empty())
       return false;
+    if (name != "--reproducer")
+      options.others.insert(options.others.end(), args.begin() + first,
+                            args.begin() + i + 1);
   }
   if (options.action != Options::Action::Compile)
     return true;

@@ -40,8 +40,7 @@ Compilation::Compilation(const Options &options)
 }
 
 bool Compilation::fail(const Twine &message) {
-  llvm::errs() << "gptc: error: " << message << '\n';
-  ++errors;
+  diagnostics.error(message);
   return false;
 }
 
@@ -113,6 +112,19 @@ static OwningOpRef<ModuleOp> parseModel(const llvm::SourceMgr &sources,
       &block, &context, start);
 }
 
+/// Values that lie beside the text, in its resources, are not read.
+static LogicalResult checkConstants(ModuleOp module) {
+  auto result = module->walk([](arith::ConstantOp op) {
+    if (isa<TensorType>(op.getType()) && !isa<DenseElementsAttr>(op.getValue()))
+      return op.emitOpError("expected a value of the form dense<...>, or a "
+                            "weight (ml_program.global), got ")
+                 << op.getValue(),
+             WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 bool Compilation::parse() {
   std::string error;
   if (std::optional<TargetDesc> found = lookupTarget(options.march, error))
@@ -132,25 +144,21 @@ bool Compilation::parse() {
   source = (*buffer)->getBuffer().str();
   StringRef shown = options.input == "-" ? "<stdin>" : StringRef(options.input);
   if (!bracketDepthOk(source, defaultBracketLimit, error)) {
-    llvm::errs() << shown << ':' << error << '\n';
-    ++errors;
+    diagnostics.error(shown, error);
     return false;
   }
-  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(source, shown),
-                             SMLoc());
-  handler = std::make_unique<SourceMgrDiagnosticHandler>(sources, &context);
+  diagnostics.sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(source, shown), SMLoc());
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-    bool error = diagnostic.getSeverity() == DiagnosticSeverity::Error;
-    errors += error;
     // A parser that has failed says so again on its way out.
-    if (error && parsing && errors > 1)
-      return success();
-    return failure(); // the handler above prints it
+    bool error = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    if (!error || !parsing || !diagnostics.errors())
+      diagnostics.print(diagnostic);
   });
   parsing = true;
-  module = parseModel(sources, context);
+  module = parseModel(diagnostics.sources, context);
   parsing = false;
-  if (!module || failed(verify(*module)))
+  if (!module || failed(verify(*module)) || failed(checkConstants(*module)))
     return false;
   moduleOp = *module;
   auto given = moduleOp->getAttrOfType<StringAttr>("gpt.name");
@@ -254,6 +262,9 @@ bool Compilation::translate() {
 
 bool Compilation::phase(StringRef phaseName, Phase body, ModuleOp *dumped) {
   auto begin = std::chrono::steady_clock::now();
+  running = phaseName;
+  if (options.testCrash == phaseName)
+    LLVM_BUILTIN_TRAP;
   if (options.verbose)
     llvm::errs() << "gptc: " << phaseName << '\n';
   bool ok = (this->*body)();
@@ -261,10 +272,7 @@ bool Compilation::phase(StringRef phaseName, Phase body, ModuleOp *dumped) {
                                       std::chrono::steady_clock::now() - begin)
                                       .count());
   if (!ok) {
-    internal = errors == 0;
-    if (internal)
-      llvm::errs() << "gptc: internal error: the phase '" << phaseName
-                   << "' failed without saying why\n";
+    internal = diagnostics.errors() == 0;
     return false;
   }
   if (options.dumpFolder.empty() || !dumped || !*dumped)

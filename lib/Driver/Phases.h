@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
+#include "Diagnostics.h"
 #include "gptc/Checkpoint/Checkpoint.h"
 #include "gptc/Driver/Options.h"
 #include "gptc/Package/OutputFolder.h"
@@ -15,7 +16,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/SourceMgr.h"
 
 namespace gptc {
 
@@ -30,8 +30,12 @@ public:
   /// `internal` says that a pass failed without saying why.
   bool run();
   bool internal = false;
-  /// The text of the model, for a reproducer.
-  std::string source;
+  /// After a crash: removes what is not finished.
+  void abandon() { folder.reset(); }
+  Diagnostics diagnostics;
+  /// For a reproducer: the text of the model, and the checkpoint that it names.
+  std::string source, checkpointPath;
+  llvm::StringRef running; // the phase
 
 private:
   using Phase = bool (Compilation::*)();
@@ -62,9 +66,6 @@ private:
   const Options &options;
   mlir::MLIRContext context;
   llvm::LLVMContext llvmContext;
-  llvm::SourceMgr sources;
-  std::unique_ptr<mlir::SourceMgrDiagnosticHandler> handler;
-  unsigned errors = 0; // diagnostics seen
   bool parsing = false;
   Timings timings;
   unsigned dumps = 0;

@@ -104,7 +104,7 @@ bool Compilation::openCheckpoint() {
       llvm::sys::path::append(folder, full);
       full = folder;
     }
-    path = full.str().str();
+    path = checkpointPath = full.str().str();
   }
   auto opened = checkpoint::Checkpoint::open(path);
   if (!opened)

@@ -43,6 +43,11 @@ struct Options {
   bool timing = false;
   std::string timingFile;
   bool verbose = false;
+  std::string reproducer; ///< file
+  /// For tests, not in --help: the phase that crashes when it begins.
+  std::string testCrash;
+  /// The arguments that a reproducer repeats: all but the input and its own.
+  std::vector<std::string> others;
 };
 
 /// Parses the arguments after the program's name. False with a lower case
