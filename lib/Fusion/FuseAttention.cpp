@@ -1,18 +1,23 @@
 //===- FuseAttention.cpp - attention to flash_attention -------------------===//
 //
 // Matches:  %s = gpt.matmul %q, %k transpose_b groups g
-//           %t = gpt.scale %s by f          (or at %q, or as mulf / divf; or
-//           none) %m = gpt.causal_mask %t         (or none) %p = gpt.softmax %m
+//           %t = gpt.scale %s by f                    (each of these five, or
+//           %c = gpt.softcap %t at cap                 not; in another order
+//           %b = gpt.alibi %c slopes [..]              where that means the
+//           %m = gpt.mask %b, %mask                    same)
+//           %h = gpt.causal_mask %m window w
+//           %p = gpt.softmax %h
 //           %o = gpt.matmul %p, %v groups g
 // Produces: over %k, %v = gpt.kv_read of the cache that this step appended to:
 //             %a = gpt.flash_attention (merge_heads %q) cache %c at %pos, %seq
-//                    layer i causal scale f groups g
+//                    layer i causal window w scale f softcap .. groups g
 //             %o = gpt.split_heads %a
-//           otherwise %o = gpt.flash_attention %q, %k, %v causal scale f groups
-//           g
+//           otherwise
+//             %o = gpt.flash_attention %q, %k, %v mask %mask causal ..
 //
-// Refuses a mask operand, a batch dimension, a value between that has another
-// user, and attention over the cache without the causal mask.
+// Other spellings are brought into this one by gpt-canonicalize-attention.
+// Refuses a value between that has another user, and attention over the cache
+// without the causal mask, with a mask operand or with a batch dimension.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Fusion/Passes.h"
@@ -41,14 +46,10 @@ FailureOr<Flash> matchFlash(gpt::MatmulOp output, Refuse refuse) {
   Flash result;
   result.attention = std::move(*attention);
   Attention &a = result.attention;
-  if (a.mask)
-    return refuse(a.mask, "expected no mask but the causal one");
-  for (Value value : {a.q, a.k, a.v})
-    if (cast<RankedTensorType>(value.getType()).getRank() != 3)
-      return refuse(output, "expected q, k and v [H, S, D]");
-  if (a.k.getType() != a.v.getType() || output.getType() != a.q.getType())
-    return refuse(output, "expected keys and values of one type, and a result "
-                          "of the queries' type");
+  if (a.k.getType() != a.v.getType())
+    return refuse(output, "expected keys and values of one type");
+  if (output.getType() != a.q.getType())
+    return refuse(output, "expected a result of the queries' type");
 
   auto read = a.k.getDefiningOp<gpt::KVReadOp>();
   if (!read)
@@ -56,7 +57,10 @@ FailureOr<Flash> matchFlash(gpt::MatmulOp output, Refuse refuse) {
   if (a.k != read.getKeys() || a.v != read.getValues())
     return refuse(read, "expected keys and values of one gpt.kv_read");
   if (!a.causal)
-    return refuse(output, "expected a causal mask over the KV cache");
+    return refuse(output, "expected gpt.causal_mask over the KV cache");
+  if (a.mask)
+    return refuse(a.maskOp, "expected no mask beside the causal one over the "
+                            "KV cache");
   Operation *writer = read.getCache().getDefiningOp();
   if (auto append = dyn_cast_or_null<gpt::KVAppendOp>(writer)) {
     result.positions = append.getPositions();
@@ -95,13 +99,22 @@ struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
     const Attention &a = flash->attention;
     Location loc = output.getLoc();
     UnitAttr causal = a.causal ? rewriter.getUnitAttr() : UnitAttr();
-    FloatAttr scale = rewriter.getF64FloatAttr(a.scale);
-    IntegerAttr groups = rewriter.getI64IntegerAttr(a.groups);
+    FloatAttr scale = rewriter.getF64FloatAttr(a.scale), softcap, fill;
+    IntegerAttr groups = rewriter.getI64IntegerAttr(a.groups), window;
+    DenseF64ArrayAttr slopes;
+    if (a.window)
+      window = rewriter.getI64IntegerAttr(*a.window);
+    if (a.softcap)
+      softcap = rewriter.getF64FloatAttr(*a.softcap);
+    if (!a.slopes.empty())
+      slopes = rewriter.getDenseF64ArrayAttr(a.slopes);
+    if (a.fill)
+      fill = rewriter.getF64FloatAttr(*a.fill);
     if (!flash->cache) {
       rewriter.replaceOpWithNewOp<gpt::FlashAttentionOp>(
           output, output.getType(), a.q, a.k, a.v, Value(), Value(), Value(),
-          Value(), IntegerAttr(), causal, IntegerAttr(), scale, FloatAttr(),
-          DenseF64ArrayAttr(), FloatAttr(), groups);
+          a.mask, IntegerAttr(), causal, window, scale, softcap, slopes, fill,
+          groups);
       return success();
     }
     auto q = cast<RankedTensorType>(a.q.getType());
@@ -112,8 +125,8 @@ struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
     Value attended = gpt::FlashAttentionOp::create(
         rewriter, loc, merged, mergedQ, Value(), Value(), flash->cache,
         flash->positions, flash->sequences, Value(),
-        rewriter.getI64IntegerAttr(flash->layer), causal, IntegerAttr(), scale,
-        FloatAttr(), DenseF64ArrayAttr(), FloatAttr(), groups);
+        rewriter.getI64IntegerAttr(flash->layer), causal, window, scale,
+        softcap, slopes, fill, groups);
     rewriter.replaceOpWithNewOp<gpt::SplitHeadsOp>(output, output.getType(),
                                                    attended);
     return success();

@@ -39,6 +39,7 @@ ArrayRef<StringRef> gptc::fusionNames() {
 void gptc::buildFusionPipeline(OpPassManager &pm,
                                const FusionOptions &options) {
   pm.addPass(createRemoveDropout());
+  pm.addPass(createCanonicalizeAttention());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   for (const Entry &entry : fusions())
@@ -51,6 +52,7 @@ void gptc::buildFusionPipeline(OpPassManager &pm,
 
 void gptc::buildUnfusedPipeline(OpPassManager &pm) {
   pm.addPass(createRemoveDropout());
+  pm.addPass(createCanonicalizeAttention());
   pm.addPass(createLowerRope());
   pm.addPass(createCSEPass());
 }

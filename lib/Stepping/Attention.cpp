@@ -1,12 +1,17 @@
 //===- Attention.cpp - recognise attention in the graph -------------------===//
 //
 // Follows the def-use chain back from the product of attention weights and
-// values. Refuses (with the first reason) a value between that has another
-// user, a product without transpose_b, and unequal groups.
+// values to that of queries and keys, then reads it forwards: each op changes
+// what is known of a score, or refuses because it would mean something else
+// than the fused op's fixed order (scale, softcap, alibi, mask, causal).
+//
+// Refuses a value between that has another user, a product without
+// transpose_b, unequal groups, and numbers that f32 cannot hold.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Stepping/Attention.h"
 #include "gptc/Stepping/Elementwise.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace gptc;
@@ -17,8 +22,11 @@ std::optional<double> gptc::matchScale(Value value, Value &source) {
     return std::nullopt;
   if (auto scale = dyn_cast<gpt::ScaleOp>(op)) {
     source = scale.getX();
-    // As the op says, rounded to f32 once.
-    return static_cast<float>(scale.getFactor().convertToDouble());
+    return scale.getFactor().convertToDouble();
+  }
+  if (isa<arith::NegFOp>(op)) {
+    source = op->getOperand(0);
+    return -1.0;
   }
   if (isa<arith::MulFOp>(op)) {
     for (int i : {0, 1})
@@ -35,78 +43,186 @@ std::optional<double> gptc::matchScale(Value value, Value &source) {
   return std::nullopt;
 }
 
-FailureOr<Attention> gptc::matchAttention(gpt::MatmulOp output, Refuse refuse) {
-  Attention result;
-  result.output = output;
-  result.v = output.getB();
-  result.groups = output.getGroups();
-  if (output.getTransposeB())
-    return refuse(output, "expected values [Sk, D] without transpose_b");
+namespace {
+class Matcher {
+public:
+  Matcher(gpt::MatmulOp output, Refuse refuse) : refuse(refuse) {
+    result.output = output;
+  }
+  FailureOr<Attention> run();
 
-  // Backwards: softmax, masks and scales in any order that means the same.
-  Value value = output.getA();
+private:
+  LogicalResult follow();
+  LogicalResult visit(Operation *op);
+  LogicalResult visitScale(gpt::ScaleOp op);
+  LogicalResult visitMask(gpt::MaskOp op);
+
+  /// A score may be -inf already.
+  bool hides() const {
+    return result.causal || (result.mask && !isAdditive() && !result.fill);
+  }
+  bool isAdditive() const {
+    return cast<RankedTensorType>(result.mask.getType())
+        .getElementType()
+        .isF32();
+  }
+
+  Refuse refuse;
+  Attention result;
+};
+
+/// What f32 holds of a number that is not 0.
+bool isF32(double value) {
+  float rounded = static_cast<float>(value);
+  return std::isfinite(rounded) && (rounded != 0 || value == 0);
+}
+} // namespace
+
+/// Fills the chain from the softmax back to the product of q and k.
+LogicalResult Matcher::follow() {
   auto step = [&](Operation *op) -> LogicalResult {
     if (!op->hasOneUse())
-      return refuse(op, "expected the only user of this value of attention to "
-                        "be the next op of it");
+      return refuse(op,
+                    "expected no user of this value but attention, got " +
+                        Twine(std::distance(op->use_begin(), op->use_end())) +
+                        " users; scores and weights that are used "
+                        "elsewhere must be computed, so attention stays "
+                        "as it is written");
     result.chain.push_back(op);
     return success();
   };
-  result.softmax = value.getDefiningOp<gpt::SoftmaxOp>();
+  result.softmax = result.output.getA().getDefiningOp<gpt::SoftmaxOp>();
   if (!result.softmax)
-    return refuse(output, "expected the weights of attention from a softmax");
+    return refuse(result.output,
+                  "expected the weights of attention from gpt.softmax");
   if (failed(step(result.softmax)))
     return failure();
-  value = result.softmax.getX();
-
-  // A scale between the mask and the softmax leaves -inf as it is, but would
-  // scale the numbers of an additive mask.
-  while (Operation *op = value.getDefiningOp()) {
-    Value source;
-    if (auto causal = dyn_cast<gpt::CausalMaskOp>(op)) {
-      result.causal = causal;
-      source = causal.getS();
-    } else if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
-      if (result.mask)
-        return refuse(mask, "expected at most one mask beside the causal one");
-      if (result.scale != 1.0)
-        return refuse(mask, "expected the scale before the mask");
-      result.mask = mask;
-      source = mask.getS();
-    } else if (auto factor = matchScale(value, source)) {
-      if (!(*factor > 0))
-        return refuse(op, "expected a positive scale of attention");
-      result.scale *= *factor;
-    } else {
-      break;
-    }
-    if (failed(step(op)))
+  Value value = result.softmax.getX();
+  while (
+      isa_and_nonnull<gpt::ScaleOp, gpt::SoftcapOp, gpt::AlibiOp, gpt::MaskOp,
+                      gpt::CausalMaskOp>(value.getDefiningOp())) {
+    if (failed(step(value.getDefiningOp())))
       return failure();
-    value = source;
+    value = value.getDefiningOp()->getOperand(0);
   }
-
-  result.scores = value.getDefiningOp<gpt::MatmulOp>();
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return refuse(result.softmax,
+                  "expected scores from gpt.matmul, got an argument");
+  result.scores = dyn_cast<gpt::MatmulOp>(op);
   if (!result.scores)
-    return refuse(result.softmax, "expected scores from gpt.matmul");
-  if (failed(step(result.scores)))
+    return refuse(op, "expected gpt.matmul, scale, softcap, alibi, mask or "
+                      "causal_mask before the softmax, got " +
+                          op->getName().getStringRef() +
+                          "; additive masks are arith.addf or gpt.mask, "
+                          "boolean ones gpt.mask or arith.select with a "
+                          "constant, runtime scales stand at the product");
+  if (failed(step(op)))
+    return failure();
+  std::reverse(result.chain.begin(), result.chain.end());
+  return success();
+}
+
+LogicalResult Matcher::visitScale(gpt::ScaleOp op) {
+  double factor = op.getFactor().convertToDouble();
+  if (result.mask && isAdditive())
+    return refuse(op, "expected the scale before the additive mask, whose "
+                      "numbers it would change; scale the product of queries "
+                      "and keys, or scale the mask by itself");
+  if (hides() && !(factor > 0))
+    return refuse(op, "expected a scale above 0 past the mask, since -inf "
+                      "times " +
+                          Twine(std::to_string(factor)) +
+                          " is no hidden score; scale the product of queries "
+                          "and keys");
+  if (result.softcap && factor == 0)
+    return refuse(op, "expected a scale other than 0 past the softcap");
+  // factor * cap * tanh(x / cap), and tanh is odd.
+  result.scale *= factor;
+  bool held = isF32(result.scale);
+  for (double &slope : result.slopes)
+    held &= isF32(slope *= factor);
+  if (result.softcap)
+    held &= isF32(*result.softcap *= std::fabs(factor));
+  if (result.fill)
+    held &= isF32(*result.fill *= factor);
+  if (!held)
+    return refuse(op, "expected scales whose product is a number of f32");
+  return success();
+}
+
+LogicalResult Matcher::visitMask(gpt::MaskOp op) {
+  if (result.mask)
+    return refuse(op, "expected at most one mask beside the causal one; add "
+                      "additive masks together and combine boolean ones with "
+                      "arith.andi");
+  result.mask = op.getMask();
+  result.maskOp = op;
+  if (auto fill = op.getFill()) {
+    double value = static_cast<float>(fill->convertToDouble());
+    if (std::isfinite(value))
+      result.fill = value;
+  }
+  if (result.causal && result.fill)
+    return refuse(op, "expected a mask that fills with a finite number before "
+                      "gpt.causal_mask: it would bring later keys back");
+  return success();
+}
+
+LogicalResult Matcher::visit(Operation *op) {
+  if (auto scale = dyn_cast<gpt::ScaleOp>(op))
+    return visitScale(scale);
+  if (auto mask = dyn_cast<gpt::MaskOp>(op))
+    return visitMask(mask);
+  if (auto softcap = dyn_cast<gpt::SoftcapOp>(op)) {
+    if (result.mask || result.causal)
+      return refuse(op, "expected the softcap before the mask: it would turn "
+                        "-inf into -cap, which is not hidden");
+    if (result.softcap || !result.slopes.empty())
+      return refuse(op, "expected one softcap, before alibi");
+    result.softcap = softcap.getCap().convertToDouble();
+  } else if (auto alibi = dyn_cast<gpt::AlibiOp>(op)) {
+    if (!result.slopes.empty())
+      return refuse(op, "expected one alibi; add the slopes of both");
+    if (result.fill)
+      return refuse(op, "expected alibi before a mask that fills with a "
+                        "finite number, which it would change");
+    for (double slope : alibi.getSlopes())
+      result.slopes.push_back(static_cast<float>(slope));
+  } else if (auto causal = dyn_cast<gpt::CausalMaskOp>(op)) {
+    result.causal = true;
+    if (auto window = causal.getWindow())
+      result.window = std::min<int64_t>(result.window.value_or(INT64_MAX),
+                                        static_cast<int64_t>(*window));
+  }
+  return success();
+}
+
+FailureOr<Attention> Matcher::run() {
+  gpt::MatmulOp output = result.output;
+  result.v = output.getB();
+  result.groups = output.getGroups();
+  if (output.getTransposeB())
+    return refuse(output, "expected values [..., Sk, D] without transpose_b");
+  if (failed(follow()))
     return failure();
   if (!result.scores.getTransposeB())
-    return refuse(result.scores, "expected keys [Sk, D] with transpose_b");
-  if (result.scores.getGroups() != result.output.getGroups())
-    return refuse(result.output, "expected groups " +
-                                     Twine(result.scores.getGroups()) +
-                                     " as in the product of q and k, got " +
-                                     Twine(result.output.getGroups()));
+    return refuse(result.scores, "expected keys [..., Sk, D] with transpose_b");
+  if (result.scores.getGroups() != output.getGroups())
+    return refuse(output, "expected groups " +
+                              Twine(result.scores.getGroups()) +
+                              " as in the product of queries and keys, got " +
+                              Twine(output.getGroups()));
   result.q = result.scores.getA();
   result.k = result.scores.getB();
-  Value source;
-  while (result.q.hasOneUse()) {
-    auto factor = matchScale(result.q, source);
-    if (!factor || !(*factor > 0))
-      break;
-    result.scale *= *factor;
-    result.q = source;
-  }
-  std::reverse(result.chain.begin(), result.chain.end());
-  return result;
+  for (Operation *op : result.chain)
+    if (failed(visit(op)))
+      return failure();
+  // Several factors are rounded once, as one would be.
+  result.scale = static_cast<float>(result.scale);
+  return std::move(result);
+}
+
+FailureOr<Attention> gptc::matchAttention(gpt::MatmulOp output, Refuse refuse) {
+  return Matcher(output, refuse).run();
 }

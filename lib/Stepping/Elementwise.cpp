@@ -8,7 +8,8 @@ using namespace gptc;
 
 bool gptc::isElementwise(Operation *op) {
   return op->getNumResults() == 1 &&
-         (isa<gpt::GeluOp, gpt::SiluOp, gpt::ScaleOp, gpt::DropoutOp>(op) ||
+         (isa<gpt::GeluOp, gpt::SiluOp, gpt::SoftcapOp, gpt::ScaleOp,
+              gpt::DropoutOp>(op) ||
           (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
            op->hasTrait<OpTrait::Elementwise>() &&
            llvm::all_of(op->getOperandTypes(), [&](Type type) {
@@ -19,6 +20,8 @@ bool gptc::isElementwise(Operation *op) {
 std::optional<double> gptc::splatConstant(Value value) {
   if (auto splat = value.getDefiningOp<tensor::SplatOp>())
     value = splat.getInput();
+  else if (auto broadcast = value.getDefiningOp<gpt::BroadcastOp>())
+    value = broadcast.getX();
   Attribute attr;
   if (!matchPattern(value, m_Constant(&attr)))
     return std::nullopt;

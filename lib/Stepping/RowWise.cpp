@@ -68,7 +68,10 @@ LogicalResult Analysis::visitAttention(Attention &attention) {
     return refuse(op, "expected a causal mask: without one every token sees "
                       "later tokens");
   if (attention.mask)
-    return refuse(attention.mask, "expected no mask beside the causal one");
+    return refuse(attention.maskOp,
+                  "expected no mask beside the causal one: a step attends to "
+                  "the keys of the cache, which are those of real tokens; a "
+                  "mask over named tensors makes the function an entry");
   for (Value value : {attention.q, attention.k, attention.v}) {
     auto type = cast<RankedTensorType>(value.getType());
     if (type.getRank() != 3 || !type.isDynamicDim(1) || type.isDynamicDim(0) ||
@@ -128,6 +131,18 @@ LogicalResult Analysis::visit(Operation *op) {
     for (Value operand : op->getOperands())
       if (failed(expect(op, operand, dim)))
         return failure();
+    return set(op, dim);
+  }
+  // A weight repeated along the sizes of an activation.
+  if (auto broadcast = dyn_cast<gpt::BroadcastOp>(op)) {
+    int dim = rowsOf(broadcast.getLike());
+    auto from = cast<RankedTensorType>(broadcast.getX().getType());
+    auto to = cast<RankedTensorType>(broadcast.getType());
+    int64_t own = dim - (to.getRank() - from.getRank());
+    if (failed(expect(op, broadcast.getX(), kNone)))
+      return failure();
+    if (dim != kNone && own >= 0 && from.getDimSize(own) != 1)
+      return refuse(op, "expected the same numbers for every token");
     return set(op, dim);
   }
   // The first operand or the second is the activation, the others are weights.

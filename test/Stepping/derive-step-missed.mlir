@@ -2,7 +2,7 @@
 // RUN: gptc-opt %s --gpt-derive-step --split-input-file | FileCheck %s --check-prefix=SAME --implicit-check-not=gpt.kv_cache
 
 // A function that cannot step stays as it is.
-// SAME-COUNT-5: func @forward
+// SAME-COUNT-8: func @forward
 
 // CHECK: [Missed] derive-step {{.*}} Remark="expected a causal attention over the tokens"
 func.func @forward(%tokens: tensor<?xi32>) -> tensor<?x16xf32> {
@@ -31,7 +31,7 @@ ml_program.global private @wte(#ml_program.extern) : tensor<16x16xf32>
 // -----
 
 // The scores are a value of their own.
-// CHECK: [Missed] derive-step {{.*}} Remark="expected the only user of this value of attention to be the next op of it"
+// CHECK: [Missed] derive-step {{.*}} Remark="expected no user of this value but attention, got 2 users; scores and weights
 func.func @forward(%tokens: tensor<?xi32>) -> (tensor<?x16xf32>, tensor<2x?x?xf32>) {
   %wte = ml_program.global_load_const @wte : tensor<16x16xf32>
   %x = gpt.embedding %wte, %tokens : tensor<16x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -76,3 +76,60 @@ func.func @forward(%q: tensor<2x?x8xf32> {gpt.arg = "q"}, %k: tensor<2x?x8xf32> 
   %o = gpt.matmul %p, %k : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
   return %o : tensor<2x?x8xf32>
 }
+
+// -----
+
+// A mask beside the causal one.
+// CHECK: [Missed] derive-step {{.*}} Remark="expected no mask beside the causal one: a step attends to the keys of the cache
+func.func @forward(%tokens: tensor<?xi32>) -> tensor<?x16xf32> {
+  %wte = ml_program.global_load_const @wte : tensor<16x16xf32>
+  %x = gpt.embedding %wte, %tokens : tensor<16x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  %h = gpt.split_heads %x : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %s = gpt.matmul %h, %h transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %c = gpt.causal_mask %s : tensor<2x?x?xf32>
+  %see = arith.constant dense<true> : tensor<1xi1>
+  %m = gpt.mask %c, %see : tensor<2x?x?xf32>, tensor<1xi1>
+  %p = gpt.softmax %m : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %h : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  %y = gpt.merge_heads %o : tensor<2x?x8xf32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+ml_program.global private @wte(#ml_program.extern) : tensor<16x16xf32>
+
+// -----
+
+// A factor that depends on the token, and one that is different for each.
+// CHECK: [Missed] derive-step {{.*}} Remark="expected a weight, got a value that depends on the tokens"
+func.func @forward(%tokens: tensor<?xi32>) -> tensor<?x16xf32> {
+  %wte = ml_program.global_load_const @wte : tensor<16x16xf32>
+  %x = gpt.embedding %wte, %tokens : tensor<16x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  %y = gpt.broadcast %x like %x : tensor<?x16xf32>, tensor<?x16xf32> -> tensor<?x16xf32>
+  %h = gpt.split_heads %y : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %s = gpt.matmul %h, %h transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %m = gpt.causal_mask %s : tensor<2x?x?xf32>
+  %p = gpt.softmax %m : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %h : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  %c = gpt.merge_heads %o : tensor<2x?x8xf32> -> tensor<?x16xf32>
+  return %c : tensor<?x16xf32>
+}
+ml_program.global private @wte(#ml_program.extern) : tensor<16x16xf32>
+
+// -----
+
+// CHECK: [Missed] derive-step {{.*}} Remark="expected the same numbers for every token"
+func.func @forward(%tokens: tensor<?xi32>) -> tensor<?x16xf32> {
+  %wte = ml_program.global_load_const @wte : tensor<16x16xf32>
+  %rows = ml_program.global_load_const @rows : tensor<?x1xf32>
+  %x = gpt.embedding %wte, %tokens : tensor<16x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  %y = gpt.broadcast %rows like %x : tensor<?x1xf32>, tensor<?x16xf32> -> tensor<?x16xf32>
+  %z = arith.mulf %x, %y : tensor<?x16xf32>
+  %h = gpt.split_heads %z : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %s = gpt.matmul %h, %h transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %m = gpt.causal_mask %s : tensor<2x?x?xf32>
+  %p = gpt.softmax %m : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %h : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  %c = gpt.merge_heads %o : tensor<2x?x8xf32> -> tensor<?x16xf32>
+  return %c : tensor<?x16xf32>
+}
+ml_program.global private @wte(#ml_program.extern) : tensor<16x16xf32>
+ml_program.global private @rows(#ml_program.extern) : tensor<?x1xf32>

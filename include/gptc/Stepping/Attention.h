@@ -1,7 +1,7 @@
 //===- Attention.h - recognise attention in the graph -----------*- C++ -*-===//
 //
-// The one place that knows how a graph spells attention; Stepping and Fusion
-// ask it.
+// The one place that knows how a graph says attention; Stepping and Fusion ask
+// it. gpt-canonicalize-attention has brought other spellings into this one.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -14,27 +14,34 @@ namespace gptc {
 using Refuse = llvm::function_ref<llvm::LogicalResult(mlir::Operation *,
                                                       const llvm::Twine &)>;
 
-/// output = softmax(mask(causal(scale * q k^T))) v, every value between used
-/// once. q [H, Sq, D], k and v [H / groups, Sk, D].
+/// output = softmax(causal(mask(alibi(softcap(scale * q k^T))))) v, every value
+/// between used once. q [..., H, Sq, D], k and v [..., H / groups, Sk, D].
 struct Attention {
   mlir::Value q, k, v;
   gpt::MatmulOp scores, output;
   gpt::SoftmaxOp softmax;
-  gpt::CausalMaskOp causal; // null if every key is visible
-  gpt::MaskOp mask;         // null if there is none
-  double scale = 1.0;       // of q and of the product together
+  double scale = 1.0;
+  std::optional<double> softcap;
+  llvm::SmallVector<double> slopes; // of alibi; empty: none
+  mlir::Value mask;                 // null: none
+  gpt::MaskOp maskOp;
+  std::optional<double> fill; // of a boolean mask; none: -inf
+  bool causal = false;
+  std::optional<int64_t> window; // of causal
   int64_t groups = 1;
 
   /// The ops from the product of q and k to the softmax, in block order.
   llvm::SmallVector<mlir::Operation *, 4> chain;
 };
 
-/// The attention that ends in `output`, the product of weights and values.
-/// Scale may be gpt.scale, or arith.mulf / arith.divf with a splat constant, at
-/// the product or at q. Nothing is changed.
+/// The attention that ends in `output`, the product of weights and values. The
+/// ops before the softmax may stand in any order that means the same as the one
+/// above. Nothing is changed.
 llvm::FailureOr<Attention> matchAttention(gpt::MatmulOp output, Refuse refuse);
 
-/// The factor f if `value` is f times *source and nothing else.
+/// The factor f, not rounded to f32 yet, if `value` is f times *source and
+/// nothing else: gpt.scale, arith.mulf or divf with a splat constant,
+/// arith.negf.
 std::optional<double> matchScale(mlir::Value value, mlir::Value &source);
 
 /// Where `op` is written, without the name of its result: the place of an op

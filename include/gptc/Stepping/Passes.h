@@ -1,7 +1,8 @@
 //===- Passes.h - passes of the Stepping room -------------------*- C++ -*-===//
 //
-// Run at every optimisation level, before Fusion: dropout goes, @forward
-// becomes @step. gpt-lower-rope runs after Fusion, on what it left.
+// Run at every optimisation level, before Fusion: dropout goes, attention gets
+// its one spelling, @forward becomes @step. gpt-lower-rope runs after Fusion,
+// on what it left.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

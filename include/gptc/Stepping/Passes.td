@@ -14,6 +14,26 @@ def RemoveDropout : Pass<"gpt-remove-dropout"> {
   let statistics = [Statistic<"numRemoved", "dropouts-removed", "Number of dropouts removed">];
 }
 
+def CanonicalizeAttention : Pass<"gpt-canonicalize-attention"> {
+  let summary = "bring every spelling of attention's scale, masks and softcap into one";
+  let description = [{
+    Only between a product with `transpose_b` and a softmax, where no value has another user. Constant factors of
+    queries and keys go to the product, through `rope` and `split_heads`; a factor known when running goes to the
+    queries; `arith` on scores becomes `scale`, `softcap` and `mask`; a constant mask that is exactly the causal one
+    becomes `causal_mask`. Numbers change by rounding at most, and not at all by factors that are powers of two.
+
+    ```mlir
+    %q2 = arith.mulf %q, %half : tensor<9x?x64xf32>
+    %s = gpt.matmul %q2, %k transpose_b : ...
+    // becomes
+    %s = gpt.matmul %q, %k transpose_b : ...
+    %t = gpt.scale %s by 0.5 : tensor<9x?x?xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numChanged", "ops-rewritten", "Number of ops on scores brought into their one spelling">];
+  let dependentDialects = ["::gptc::gpt::GptDialect", "::mlir::arith::ArithDialect"];
+}
+
 def DeriveStep : Pass<"gpt-derive-step", "::mlir::ModuleOp"> {
   let summary = "derive the stepping entry (ragged batch, KV cache) from the stateless @forward";
   let description = [{

@@ -1,0 +1,424 @@
+//===- CanonicalizeAttention.cpp - one spelling of attention --------------===//
+//
+// Matches:  %q2 = arith.mulf %q, splat 0.5         (below rope, split_heads
+// too)
+//           %s = gpt.matmul %q2, %k transpose_b
+//           %t = arith.divf %s, splat 4.0
+//           %b = arith.addf %t, (gpt.broadcast %bias)
+//           %m = arith.select %visible, %b, splat -inf
+//           %p = gpt.softmax %m
+// Produces: %s = gpt.matmul %q, %k transpose_b
+//           %t = gpt.scale %s by 0.125
+//           %b = gpt.mask %t, %bias
+//           %m = gpt.mask %b, %visible             (gpt.causal_mask, if that is
+//           %p = gpt.softmax %m                     what its constant says)
+//
+// Changes only ops on the way from a product with transpose_b to a softmax that
+// have no other user, and what scales q and k. Numbers change by rounding at
+// most: moving a factor that is a power of two keeps every bit, another one
+// moves one rounding; x / c becomes x * (1 / c). A runtime factor moves from
+// the scores to q, where there are fewer numbers.
+//
+//===----------------------------------------------------------------------===//
+#include "gptc/Stepping/Attention.h"
+#include "gptc/Stepping/Elementwise.h"
+#include "gptc/Stepping/Passes.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace gptc {
+#define GEN_PASS_DEF_CANONICALIZEATTENTION
+#include "gptc/Stepping/Passes.h.inc"
+
+namespace {
+/// An added number, or a fill, of at most this hides a score: weights below
+/// exp(-1e9 + 88) times the largest are 0 in f32.
+constexpr double kHidden = -1e9;
+
+/// Whether one use, no more, needs the numbers of `op`: not only its sizes.
+bool hasOneUser(Operation *op) {
+  return op->getNumResults() == 1 &&
+         llvm::count_if(op->getUses(), [](OpOperand &use) {
+           auto broadcast = dyn_cast<gpt::BroadcastOp>(use.getOwner());
+           return !isa<tensor::DimOp>(use.getOwner()) &&
+                  !(broadcast && &use == &broadcast.getLikeMutable());
+         }) == 1;
+}
+
+/// The operand of `op` through which scores come, if it is an op that may
+/// stand between the product and the softmax: nothing for others.
+SmallVector<unsigned, 2> scoreOperands(Operation *op) {
+  if (isa<gpt::ScaleOp, gpt::SoftcapOp, gpt::AlibiOp, gpt::MaskOp,
+          gpt::CausalMaskOp, arith::NegFOp, math::TanhOp, arith::DivFOp>(op))
+    return {0};
+  if (isa<arith::MulFOp, arith::AddFOp>(op))
+    return {0, 1};
+  if (isa<arith::SelectOp>(op))
+    return {1, 2};
+  return {};
+}
+
+/// The way from a softmax back to the product of q and k, outermost first.
+struct Way {
+  SmallVector<std::pair<Operation *, unsigned>> steps; // op, operand of scores
+  gpt::MatmulOp scores;
+};
+
+/// Whether scores reach `value`, every value on the way having one user.
+bool findWay(Value value, Way &way) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !hasOneUser(op) || way.steps.size() > 32)
+    return false;
+  if (auto matmul = dyn_cast<gpt::MatmulOp>(op)) {
+    way.scores = matmul;
+    return matmul.getTransposeB();
+  }
+  for (unsigned i : scoreOperands(op)) {
+    // The other operand of a sum or product is a mask or a factor.
+    way.steps.emplace_back(op, i);
+    if (findWay(op->getOperand(i), way))
+      return true;
+    way.steps.pop_back();
+  }
+  return false;
+}
+
+/// What a value repeats: the operand of gpt.broadcast, or the tensor whose one
+/// number is that of a tensor.splat; else the value itself.
+Value unbroadcast(Value value) {
+  if (auto broadcast = value.getDefiningOp<gpt::BroadcastOp>())
+    return broadcast.getX();
+  if (auto splat = value.getDefiningOp<tensor::SplatOp>())
+    if (auto extract = splat.getInput().getDefiningOp<tensor::ExtractOp>())
+      if (auto type = cast<RankedTensorType>(extract.getTensor().getType());
+          type.hasStaticShape() && type.getNumElements() == 1 &&
+          type.getRank() <= splat.getType().getRank())
+        return extract.getTensor();
+  return value;
+}
+
+/// Whether each query has one number of `factor`, so that it may scale q.
+bool isPerQuery(Value factor, Value q) {
+  auto type = cast<RankedTensorType>(factor.getType());
+  return type.getRank() == 0 ||
+         (type.getShape().back() == 1 &&
+          type.getRank() <= cast<RankedTensorType>(q.getType()).getRank());
+}
+
+class Canonicalizer {
+public:
+  Canonicalizer(MLIRContext *context, Pass::Statistic &numChanged)
+      : rewriter(context), numChanged(numChanged) {}
+
+  void run(gpt::SoftmaxOp softmax);
+
+private:
+  void hoistScales(gpt::MatmulOp scores);
+  Value withoutScale(Value value, double &factor);
+  void visit(Operation *op, unsigned operand);
+  Value scaled(Location loc, Value x, double factor);
+  Value visitScale(Operation *op, Value x, double factor);
+  Value visitRuntimeScale(Operation *op, Value x, Value factor);
+  Value visitSelect(arith::SelectOp op, Value x, bool inverted);
+  Value visitMask(gpt::MaskOp op);
+
+  IRRewriter rewriter;
+  Pass::Statistic &numChanged;
+};
+
+/// What gpt.scale can say and what does not vanish.
+bool isFactor(double factor) {
+  float rounded = static_cast<float>(factor);
+  return std::isfinite(rounded) && (rounded != 0 || factor == 0);
+}
+} // namespace
+
+/// x * factor, as one gpt.scale; x itself for a factor of 1.
+Value Canonicalizer::scaled(Location loc, Value x, double factor) {
+  if (auto inner = x.getDefiningOp<gpt::ScaleOp>();
+      inner && hasOneUser(inner)) {
+    double both = factor * inner.getFactor().convertToDouble();
+    if (isFactor(both)) {
+      x = inner.getX();
+      factor = both;
+    }
+  }
+  if (static_cast<float>(factor) == 1)
+    return x;
+  return gpt::ScaleOp::create(rewriter, loc, x.getType(), x,
+                              rewriter.getF64FloatAttr(factor));
+}
+
+/// `value` without the constant factors of it, which multiply `factor`. Rotary
+/// embeddings and splitting into heads commute with a factor; they are made
+/// again if nothing else uses them.
+Value Canonicalizer::withoutScale(Value value, double &factor) {
+  Value source;
+  if (auto found = matchScale(value, source);
+      found && isFactor(factor * *found)) {
+    factor *= *found;
+    return withoutScale(source, factor);
+  }
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<gpt::RopeOp, gpt::SplitHeadsOp>(op) || !hasOneUser(op))
+    return value;
+  Value x = withoutScale(op->getOperand(0), factor);
+  if (x == op->getOperand(0))
+    return value;
+  rewriter.setInsertionPoint(op);
+  Operation *made = rewriter.clone(*op);
+  made->setOperand(0, x);
+  return made->getResult(0);
+}
+
+/// The factors of q and k become one of the product.
+void Canonicalizer::hoistScales(gpt::MatmulOp scores) {
+  double factor = 1;
+  Value q = withoutScale(scores.getA(), factor);
+  Value k = withoutScale(scores.getB(), factor);
+  if (q == scores.getA() && k == scores.getB())
+    return;
+  ++numChanged;
+  rewriter.modifyOpInPlace(scores, [&] {
+    scores.getAMutable().assign(q);
+    scores.getBMutable().assign(k);
+  });
+  rewriter.setInsertionPointAfter(scores);
+  Value product = scores.getResult();
+  auto scale =
+      gpt::ScaleOp::create(rewriter, scores.getLoc(), product.getType(),
+                           product, rewriter.getF64FloatAttr(factor));
+  rewriter.replaceAllUsesExcept(product, scale.getResult(), scale);
+}
+
+/// x * factor. Past a softcap the factor becomes one of the cap.
+Value Canonicalizer::visitScale(Operation *op, Value x, double factor) {
+  auto softcap = x.getDefiningOp<gpt::SoftcapOp>();
+  double cap =
+      softcap ? softcap.getCap().convertToDouble() * std::fabs(factor) : 0;
+  if (!softcap || static_cast<float>(cap) == 0 ||
+      !std::isfinite(static_cast<float>(cap)))
+    return scaled(op->getLoc(), x, factor);
+  // factor * cap * tanh(y / cap) = cap' * tanh(factor * y / cap').
+  Value y = scaled(op->getLoc(), softcap.getX(), factor);
+  // 50 * tanh(x * 0.02), 0.02 as f32 has it.
+  if (auto scale = y.getDefiningOp<gpt::ScaleOp>();
+      scale && std::fabs(scale.getFactor().convertToDouble() - 1) < 0x1p-22)
+    y = scale.getX();
+  return gpt::SoftcapOp::create(rewriter, op->getLoc(), y.getType(), y,
+                                rewriter.getF64FloatAttr(cap));
+}
+
+/// A factor of the product, known when running: q takes it.
+Value Canonicalizer::visitRuntimeScale(Operation *op, Value x, Value factor) {
+  Value product = x;
+  while (auto scale = product.getDefiningOp<gpt::ScaleOp>())
+    product = scale.getX();
+  auto scores = product.getDefiningOp<gpt::MatmulOp>();
+  if (!scores || !isPerQuery(factor, scores.getA()))
+    return {};
+  Value q = scores.getA();
+  if (Operation *known = factor.getDefiningOp();
+      known && scores->isBeforeInBlock(known)) {
+    if (known->getNumOperands())
+      return {};
+    rewriter.moveOpBefore(known, scores); // a weight or a constant
+  }
+  rewriter.setInsertionPoint(scores);
+  Value wide =
+      gpt::BroadcastOp::create(rewriter, op->getLoc(), q.getType(), factor, q);
+  Operation *scaledQ = rewriter.create(OperationState(
+      op->getLoc(), op->getName(), {q, wide}, {q.getType()}, op->getAttrs()));
+  rewriter.modifyOpInPlace(
+      scores, [&] { scores.getAMutable().assign(scaledQ->getResult(0)); });
+  return x;
+}
+
+/// select(condition, x, fill); `inverted` if x is where it is false.
+Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted) {
+  Value condition = unbroadcast(op.getCondition());
+  auto fill = splatConstant(inverted ? op.getTrueValue() : op.getFalseValue());
+  auto type = dyn_cast<RankedTensorType>(condition.getType());
+  if (!type || !fill || !(*fill < std::numeric_limits<double>::infinity()))
+    return {};
+  if (inverted) {
+    Value all = arith::ConstantOp::create(
+        rewriter, op.getLoc(),
+        DenseElementsAttr::get(
+            type.hasStaticShape()
+                ? type
+                : RankedTensorType::get({}, type.getElementType()),
+            true));
+    if (!type.hasStaticShape())
+      all =
+          gpt::BroadcastOp::create(rewriter, op.getLoc(), type, all, condition);
+    condition =
+        rewriter.createOrFold<arith::XOrIOp>(op.getLoc(), condition, all);
+  }
+  FloatAttr attr;
+  if (std::isfinite(*fill))
+    attr = rewriter.getF64FloatAttr(*fill);
+  return gpt::MaskOp::create(rewriter, op.getLoc(), x.getType(), x, condition,
+                             attr);
+}
+
+/// Of a constant mask [Sq, Sk]: whether key j is visible to query i. None if it
+/// is no constant, differs by head, or has numbers that are neither 0 nor
+/// hide.
+static std::optional<SmallVector<bool>> visibleKeys(gpt::MaskOp op, int64_t Sq,
+                                                    int64_t Sk) {
+  DenseElementsAttr constant;
+  if (!matchPattern(op.getMask(), m_Constant(&constant)))
+    return std::nullopt;
+  ArrayRef<int64_t> shape = cast<ShapedType>(constant.getType()).getShape();
+  for (int64_t size : shape.drop_back(std::min<size_t>(shape.size(), 2)))
+    if (size != 1)
+      return std::nullopt;
+  int64_t rows = shape.size() >= 2 ? shape[shape.size() - 2] : 1;
+  int64_t columns = shape.empty() ? 1 : shape.back();
+  SmallVector<bool> numbers;
+  bool finite = false;
+  if (constant.getElementType().isInteger(1)) {
+    llvm::append_range(numbers, constant.getValues<bool>());
+    if (auto fill = op.getFill()) {
+      double value = fill->convertToDouble();
+      finite = std::isfinite(value);
+      if (finite && !(value <= kHidden))
+        return std::nullopt;
+    }
+  } else {
+    for (const APFloat &each : constant.getValues<APFloat>()) {
+      double value = each.convertToDouble();
+      if (value != 0 && !(value <= kHidden))
+        return std::nullopt;
+      finite |= value != 0 && std::isfinite(value);
+      numbers.push_back(value == 0);
+    }
+  }
+  SmallVector<bool> visible;
+  for (int64_t i = 0; i < Sq; ++i) {
+    bool any = false;
+    for (int64_t j = 0; j < Sk; ++j) {
+      visible.push_back(
+          numbers[(rows == 1 ? 0 : i) * columns + (columns == 1 ? 0 : j)]);
+      any |= visible.back();
+    }
+    // A row that is hidden by a finite number is an even mixture, not 0.
+    if (!any && finite)
+      return std::nullopt;
+  }
+  return visible;
+}
+
+/// A constant mask that is the causal one, with a window or without, or that
+/// hides nothing.
+Value Canonicalizer::visitMask(gpt::MaskOp op) {
+  RankedTensorType type = op.getS().getType();
+  int64_t Sq = type.getDimSize(type.getRank() - 2),
+          Sk = type.getDimSize(type.getRank() - 1);
+  if (Sq <= 0 || Sk <= 0)
+    return {};
+  auto visible = visibleKeys(op, Sq, Sk);
+  if (!visible)
+    return {};
+  if (llvm::all_of(*visible, [](bool each) { return each; }))
+    return op.getS();
+  // The last query says how far back a window goes.
+  int64_t window = 0;
+  while (window < Sk && (*visible)[Sq * Sk - 1 - window])
+    ++window;
+  if (window == 0)
+    return {};
+  for (int64_t i = 0; i < Sq; ++i)
+    for (int64_t j = 0; j < Sk; ++j) {
+      int64_t at = i + Sk - Sq;
+      if ((*visible)[i * Sk + j] !=
+          (j <= at && (window == Sk || j > at - window)))
+        return {};
+    }
+  IntegerAttr attr;
+  if (window < Sk)
+    attr = rewriter.getI64IntegerAttr(window);
+  return gpt::CausalMaskOp::create(rewriter, op.getLoc(), type, op.getS(),
+                                   attr);
+}
+
+void Canonicalizer::visit(Operation *op, unsigned operand) {
+  rewriter.setInsertionPoint(op);
+  Value x = op->getOperand(operand), made;
+  Value other =
+      op->getNumOperands() == 2 ? op->getOperand(1 - operand) : Value();
+  Value source;
+  if (auto factor = matchScale(op->getResult(0), source);
+      factor && source == x && isFactor(*factor)) {
+    made = visitScale(op, x, *factor);
+    if (auto same = made.getDefiningOp<gpt::ScaleOp>();
+        same && isa<gpt::ScaleOp>(op) && same.getX() == x) {
+      rewriter.eraseOp(same); // nothing to change
+      return;
+    }
+  } else if (isa<arith::MulFOp, arith::DivFOp>(op)) {
+    Value factor = unbroadcast(other);
+    if (factor != other)
+      made = visitRuntimeScale(op, x, factor);
+  } else if (isa<arith::AddFOp>(op)) {
+    made = gpt::MaskOp::create(rewriter, op->getLoc(), x.getType(), x,
+                               unbroadcast(other), FloatAttr());
+    if (Value simpler = visitMask(made.getDefiningOp<gpt::MaskOp>())) {
+      rewriter.eraseOp(made.getDefiningOp());
+      made = simpler;
+    }
+  } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    made = visitSelect(select, x, /*inverted=*/operand == 2);
+    if (made)
+      if (Value simpler = visitMask(made.getDefiningOp<gpt::MaskOp>())) {
+        rewriter.eraseOp(made.getDefiningOp());
+        made = simpler;
+      }
+  } else if (auto tanh = dyn_cast<math::TanhOp>(op)) {
+    made = gpt::SoftcapOp::create(rewriter, op->getLoc(), x.getType(), x,
+                                  rewriter.getF64FloatAttr(1));
+  } else if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
+    made = visitMask(mask);
+  }
+  if (!made)
+    return;
+  ++numChanged;
+  rewriter.replaceOp(op, made);
+}
+
+void Canonicalizer::run(gpt::SoftmaxOp softmax) {
+  Way way;
+  if (!findWay(softmax.getX(), way))
+    return;
+  hoistScales(way.scores);
+  // From the product on, so that an op sees what the ones before became. Ops
+  // between the product and a scale made of q's factor are known by their
+  // users.
+  for (auto [op, operand] : llvm::reverse(way.steps))
+    visit(op, operand);
+}
+
+namespace {
+struct CanonicalizeAttention
+    : impl::CanonicalizeAttentionBase<CanonicalizeAttention> {
+  void runOnOperation() override {
+    SmallVector<gpt::SoftmaxOp> softmaxes;
+    getOperation()->walk([&](gpt::SoftmaxOp op) { softmaxes.push_back(op); });
+    Canonicalizer canonicalizer(&getContext(), numChanged);
+    for (gpt::SoftmaxOp softmax : softmaxes) {
+      canonicalizer.run(softmax);
+      // What scaled, repeated or filled is dead now.
+      for (Operation &op :
+           llvm::make_early_inc_range(llvm::reverse(*softmax->getBlock())))
+        if (isOpTriviallyDead(&op))
+          op.erase();
+    }
+  }
+};
+} // namespace
+} // namespace gptc
