@@ -105,18 +105,29 @@ static bool dequantizes(const nlohmann::json &manifest) {
 int CheckedModel::makeKernels(const std::string &path,
                               const host::Package &package) {
   const nlohmann::json &manifest = package.manifest();
-  auto text = [&](const char *key) {
-    auto found = manifest.find(key);
-    return found != manifest.end() && found->is_string()
-               ? found->get<std::string>()
-               : std::string();
+  auto text = [](const nlohmann::json &from, const char *key) {
+    auto found = from.find(key);
+    return found != from.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::string();
   };
-  std::string name = text("name"), hash = text("package_hash"),
-              target = package.info().target;
+  // Of several levels, the one that this CPU runs.
+  std::string name = text(manifest, "name"), target = package.info().target;
+  std::string hash = text(manifest, "program_hash");
+  auto lower = manifest.find("lower_levels");
+  bool several = lower != manifest.end() && lower->is_array();
+  if (several)
+    for (const nlohmann::json &level : *lower)
+      if (text(level, "target") == target)
+        hash = text(level, "program_hash");
   PackageOptions options;
   options.name = name;
   options.optimization = package.info().optimization;
   options.dequantize = dequantizes(manifest);
+  if (auto disabled = manifest.find("disabled_fusions");
+      disabled != manifest.end() && disabled->is_array())
+    for (const nlohmann::json &fusion : *disabled)
+      if (fusion.is_string())
+        options.disabledFusions.push_back(fusion);
 
   // -march=native is the level with this machine's cache sizes.
   std::string error, got;
@@ -128,6 +139,8 @@ int CheckedModel::makeKernels(const std::string &path,
     auto description = lookupTarget(march, error);
     if (!description)
       return report(package.folder() + ": " + error);
+    if (several)
+      options.suffix = levelSuffix(*description);
     TemporaryFolder folder;
     if (!folder.create())
       return 1;
@@ -139,6 +152,8 @@ int CheckedModel::makeKernels(const std::string &path,
                                        options.optimization ? "-O2" : "-O0"};
     if (options.dequantize)
       arguments.push_back("--weights=f32");
+    for (const std::string &fusion : options.disabledFusions)
+      arguments.push_back("--disable-fusion=" + fusion);
     if (int status = compiler(arguments))
       return status;
     planned.reset();
@@ -156,8 +171,8 @@ int CheckedModel::makeKernels(const std::string &path,
       return 0;
   }
   return report(fmt::format(
-      "{}: expected a package compiled from {} by this version (package_hash "
-      "{}), got {}; compile it again, with every fusion",
+      "{}: expected a package compiled from {} by this version (program_hash "
+      "{}), got {}; compile it again",
       package.folder(), path, got, hash));
 }
 

@@ -111,7 +111,7 @@ int gptc::driverMain(int argc, const char *const *argv) {
   Options options;
   std::string error;
   if (!parseOptions(args, options, error) ||
-      !lookupTarget(options.march, error)) {
+      !lookupTargets(options.march, error)) {
     Diagnostics().error(error);
     return 2;
   }

@@ -124,15 +124,10 @@ static llvm::ArrayRef<Option> table() {
        "the package's folder; replaced if it is one", text(&Options::output)},
       {"-O0", Form::Flag, "", "no fusion", level(0)},
       {"-O2", Form::Flag, "", "every fusion (default)", level(2)},
-      {"-march", Form::Equals, "CPU",
-       "native (default), x86-64-v2, x86-64-v3, x86-64-v4; see --list-targets",
-       [](Options &o, StringRef value) -> std::string {
-         if (value.contains(','))
-           return "-march: several CPUs in one package are not supported by "
-                  "this version; expected one";
-         o.march = value.str();
-         return "";
-       }},
+      {"-march", Form::Equals, "CPU,...",
+       "native (default), x86-64, x86-64-v2, -v3, -v4 or a CPU's name; "
+       "several: all in one package, chosen when it is opened",
+       text(&Options::march)},
       {"--target", Form::Equals, "TARGET", "cpu",
        [](Options &, StringRef value) {
          return oneOf("--target", value, {"cpu"}, {"cuda"});

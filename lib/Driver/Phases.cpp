@@ -48,10 +48,11 @@ bool Compilation::fail(llvm::Error error) {
   return fail(llvm::toString(std::move(error)));
 }
 
-bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> add) {
+bool Compilation::runPasses(ModuleOp on,
+                            llvm::function_ref<void(OpPassManager &)> add) {
   PassManager manager(&context);
   add(manager);
-  return succeeded(manager.run(*module));
+  return succeeded(manager.run(on));
 }
 
 /// A C identifier from the model's file name.
@@ -127,10 +128,15 @@ static LogicalResult checkConstants(ModuleOp module) {
 
 bool Compilation::parse() {
   std::string error;
-  if (std::optional<TargetDesc> found = lookupTarget(options.march, error))
-    target = *found;
-  else
+  auto targets = lookupTargets(options.march, error);
+  if (!targets)
     return fail(error);
+  for (TargetDesc &target : *targets) {
+    if (options.verbose)
+      llvm::errs() << "gptc: target " << target.name
+                   << " (-march=" << target.march << ")\n";
+    levels.push_back({std::move(target), {}, {}});
+  }
   // A folder that cannot be written is told before anything is compiled.
   if (options.emit.empty()) {
     auto made = OutputFolder::create(options.output);
@@ -173,26 +179,30 @@ bool Compilation::parse() {
 }
 
 bool Compilation::stepping() {
-  return runPasses([](OpPassManager &manager) {
-           manager.addNestedPass<func::FuncOp>(createRemoveDropout());
-           manager.addPass(createDeriveStep());
-         }) &&
+  return runPasses(moduleOp,
+                   [](OpPassManager &manager) {
+                     manager.addNestedPass<func::FuncOp>(createRemoveDropout());
+                     manager.addNestedPass<func::FuncOp>(
+                         createCanonicalizeAttention());
+                     manager.addPass(createDeriveStep());
+                   }) &&
          emitModule(Emit::Step, ".step.mlir", moduleOp);
 }
 
 bool Compilation::fusion() {
-  return runPasses([&](OpPassManager &manager) {
-           if (options.optimization == 0)
-             return buildUnfusedPipeline(manager);
-           FusionOptions fusion;
-           fusion.disabled = options.disabledFusions;
-           buildFusionPipeline(manager, fusion);
-         }) &&
+  return runPasses(moduleOp,
+                   [&](OpPassManager &manager) {
+                     if (options.optimization == 0)
+                       return buildUnfusedPipeline(manager);
+                     FusionOptions fusion;
+                     fusion.disabled = options.disabledFusions;
+                     buildFusionPipeline(manager, fusion);
+                   }) &&
          emitModule(Emit::Fused, ".fused.mlir", moduleOp);
 }
 
 bool Compilation::kernel() {
-  return runPasses([&](OpPassManager &manager) {
+  return runPasses(moduleOp, [&](OpPassManager &manager) {
     OutlineKernelsOptions outline;
     outline.dequantize = options.dequantize;
     manager.addPass(createOutlineKernels(outline));
@@ -200,40 +210,73 @@ bool Compilation::kernel() {
   });
 }
 
+std::string Compilation::levelInfix(const Level &level) const {
+  return levels.size() > 1 ? "." + level.target.name : "";
+}
+
 bool Compilation::schedule() {
-  return runPasses([&](OpPassManager &manager) {
-           manager.addPass(createSelectSchedule({options.march}));
-         }) &&
-         emitModule(Emit::Kernels, ".kernels.mlir", moduleOp);
+  for (Level &level : levels) {
+    // The last one has no one to keep the module for.
+    level.scheduled = &level == &levels.back() ? std::move(module)
+                                               : OwningOpRef(module->clone());
+    moduleOp = *level.scheduled;
+    if (!runPasses(moduleOp,
+                   [&](OpPassManager &manager) {
+                     manager.addPass(
+                         createSelectSchedule({level.target.march}));
+                   }) ||
+        !emitModule(Emit::Kernels, levelInfix(level) + ".kernels.mlir",
+                    moduleOp))
+      return false;
+  }
+  return true;
 }
 
 bool Compilation::generate() {
-  PackageOptions wanted;
-  wanted.name = name;
-  wanted.optimization = options.optimization;
-  wanted.dequantize = options.dequantize;
-  FailureOr<PackageModel> planned = planPackage(moduleOp, target, wanted);
-  if (failed(planned))
-    return false;
-  package = std::move(*planned);
+  for (Level &level : levels) {
+    PackageOptions wanted;
+    wanted.name = name;
+    wanted.optimization = options.optimization;
+    wanted.dequantize = options.dequantize;
+    wanted.disabledFusions = options.disabledFusions;
+    if (levels.size() > 1)
+      wanted.suffix = levelSuffix(level.target);
+    FailureOr<PackageModel> planned =
+        planPackage(*level.scheduled, level.target, wanted);
+    if (failed(planned))
+      return false;
+    package.push_back(std::move(*planned));
+  }
+  joinLevels(package);
   // A wrong checkpoint is told before the time for code is spent.
   if (!openCheckpoint())
     return false;
-  generated = generateCpuKernels(moduleOp, target);
-  if (!generated)
-    return false;
-  generatedOp = *generated;
-  return emitModule(Emit::Mlir, ".cpu.mlir", generatedOp);
+  for (Level &level : levels) {
+    level.generated = generateCpuKernels(*level.scheduled, level.target);
+    if (!level.generated ||
+        !emitModule(Emit::Mlir, levelInfix(level) + ".cpu.mlir",
+                    *level.generated))
+      return false;
+  }
+  return true;
 }
 
 bool Compilation::translate() {
-  if (failed(lowerToLLVMDialect(*generated)))
-    return false;
-  llvmModule = translateToLLVM(*generated, target, llvmContext);
-  if (!llvmModule)
-    return false;
-  if (auto error = completeModule(*package, *llvmModule))
-    return fail(std::move(error));
+  std::vector<std::unique_ptr<llvm::Module>> modules;
+  for (Level &level : levels) {
+    if (failed(lowerToLLVMDialect(*level.generated)))
+      return false;
+    modules.push_back(
+        translateToLLVM(*level.generated, level.target, llvmContext));
+    if (!modules.back())
+      return false;
+  }
+  auto completed = completeModule(package, modules);
+  if (!completed)
+    return fail(completed.takeError());
+  llvmModule = std::move(*completed);
+  // Every function says what it is for; the rest is for the lowest.
+  const TargetDesc &target = levels.back().target;
   optimizeModule(*llvmModule, target);
   if (wants(Emit::Llvm)) {
     std::string text;
@@ -260,7 +303,7 @@ bool Compilation::translate() {
   return true;
 }
 
-bool Compilation::phase(StringRef phaseName, Phase body, ModuleOp *dumped) {
+bool Compilation::phase(StringRef phaseName, Phase body) {
   auto begin = std::chrono::steady_clock::now();
   running = phaseName;
   if (options.testCrash == phaseName)
@@ -275,16 +318,31 @@ bool Compilation::phase(StringRef phaseName, Phase body, ModuleOp *dumped) {
     internal = diagnostics.errors() == 0;
     return false;
   }
-  if (options.dumpFolder.empty() || !dumped || !*dumped)
-    return true;
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  (*dumped)->print(stream, printingFlags(*dumped));
-  if (auto error = writeFileAtomically(
-          options.dumpFolder,
-          fmt::format("{:02}-{}.mlir", dumps++, phaseName.str()), text))
-    return fail(std::move(error));
   return true;
+}
+
+bool Compilation::dump(StringRef phaseName) {
+  auto write = [&](const std::string &infix, ModuleOp op, bool generated) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    op.print(stream, printingFlags(generated));
+    if (auto error = writeFileAtomically(
+            options.dumpFolder,
+            fmt::format("{:02}-{}{}.mlir", dumps, phaseName.str(), infix),
+            text))
+      return fail(std::move(error));
+    return true;
+  };
+  bool ok = true;
+  if (!levels.front().scheduled)
+    ok = write("", moduleOp, false);
+  else
+    for (Level &level : levels)
+      ok = ok && (level.generated
+                      ? write(levelInfix(level), *level.generated, true)
+                      : write(levelInfix(level), *level.scheduled, false));
+  ++dumps;
+  return ok;
 }
 
 bool Compilation::run() {
@@ -295,21 +353,24 @@ bool Compilation::run() {
   struct Step {
     StringRef name;
     Phase body;
-    ModuleOp *dumped;
+    bool dumped;
     Emit first; // the first product that needs it
   };
   const Step steps[] = {
-      {"parse", &Compilation::parse, &moduleOp, Emit::Gpt},
-      {"stepping", &Compilation::stepping, &moduleOp, Emit::Step},
-      {"fusion", &Compilation::fusion, &moduleOp, Emit::Fused},
-      {"kernel", &Compilation::kernel, &moduleOp, Emit::Kernels},
-      {"schedule", &Compilation::schedule, &moduleOp, Emit::Kernels},
-      {"cpu", &Compilation::generate, &generatedOp, Emit::Mlir},
-      {"llvm", &Compilation::translate, nullptr, Emit::Llvm},
-      {"package", &Compilation::writePackage, nullptr, Emit::Obj},
+      {"parse", &Compilation::parse, true, Emit::Gpt},
+      {"stepping", &Compilation::stepping, true, Emit::Step},
+      {"fusion", &Compilation::fusion, true, Emit::Fused},
+      {"kernel", &Compilation::kernel, true, Emit::Kernels},
+      {"schedule", &Compilation::schedule, true, Emit::Kernels},
+      {"cpu", &Compilation::generate, true, Emit::Mlir},
+      {"llvm", &Compilation::translate, false, Emit::Llvm},
+      {"package", &Compilation::writePackage, false, Emit::Obj},
   };
   bool ok = true;
   for (const Step &step : steps)
-    ok = ok && (last < step.first || phase(step.name, step.body, step.dumped));
+    ok = ok &&
+         (last < step.first ||
+          (phase(step.name, step.body) &&
+           (!step.dumped || options.dumpFolder.empty() || dump(step.name))));
   return reportTimings() && ok;
 }

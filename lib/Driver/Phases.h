@@ -39,8 +39,15 @@ public:
 
 private:
   using Phase = bool (Compilation::*)();
-  /// Runs, times, names and dumps one phase.
-  bool phase(llvm::StringRef name, Phase body, mlir::ModuleOp *dumped);
+  /// What one level of CPUs has of its own: from its schedule on.
+  struct Level {
+    TargetDesc target;
+    mlir::OwningOpRef<mlir::ModuleOp> scheduled, generated;
+  };
+  /// Runs, times and names one phase.
+  bool phase(llvm::StringRef name, Phase body);
+  /// Writes the modules that a phase has left, for --dump-ir.
+  bool dump(llvm::StringRef phaseName);
 
   bool parse();
   bool stepping();
@@ -51,15 +58,18 @@ private:
   bool translate();
   bool writePackage();
 
-  bool runPasses(llvm::function_ref<void(mlir::OpPassManager &)> add);
+  bool runPasses(mlir::ModuleOp on,
+                 llvm::function_ref<void(mlir::OpPassManager &)> add);
   bool fail(const llvm::Twine &message);
   bool fail(llvm::Error error);
 
   bool openCheckpoint();
   bool wants(Emit emit) const;
   bool emitText(Emit emit, llvm::StringRef extension, llvm::StringRef text);
-  mlir::OpPrintingFlags printingFlags(mlir::ModuleOp op) const;
+  static mlir::OpPrintingFlags printingFlags(bool isCode);
   bool emitModule(Emit emit, llvm::StringRef extension, mlir::ModuleOp module);
+  /// ".x86-64-v3" where there are several levels.
+  std::string levelInfix(const Level &level) const;
   bool emitProducts();
   bool reportTimings();
 
@@ -70,11 +80,11 @@ private:
   Timings timings;
   unsigned dumps = 0;
 
-  TargetDesc target;
-  std::string name; // of the package
-  mlir::OwningOpRef<mlir::ModuleOp> module, generated;
-  mlir::ModuleOp moduleOp, generatedOp; // views of the two, for dumps
-  std::optional<PackageModel> package;
+  std::string name;          // of the package
+  std::vector<Level> levels; // the highest first
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::ModuleOp moduleOp;           // a view of it
+  std::vector<PackageModel> package; // of each level
   std::optional<checkpoint::Checkpoint> checkpointFile;
   std::optional<OutputFolder> folder;
   bool writeWeightsFile = false;

@@ -46,10 +46,10 @@ bool Compilation::emitText(Emit emit, StringRef extension, StringRef text) {
 
 /// Values are called as the model calls them. A kernel's code has one name for
 /// all of its values, that of its call, so there they are numbered.
-OpPrintingFlags Compilation::printingFlags(ModuleOp op) const {
+OpPrintingFlags Compilation::printingFlags(bool isCode) {
   OpPrintingFlags flags;
   flags.enableDebugInfo(false);
-  if (op == moduleOp)
+  if (!isCode)
     flags.printNameLocAsPrefix();
   return flags;
 }
@@ -59,7 +59,7 @@ bool Compilation::emitModule(Emit emit, StringRef extension, ModuleOp op) {
     return true;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  op.print(stream, printingFlags(op));
+  op.print(stream, printingFlags(emit == Emit::Mlir));
   stream << '\n';
   return emitText(emit, extension, text);
 }
@@ -69,7 +69,7 @@ bool Compilation::openCheckpoint() {
   if (options.noWeights || !options.emit.empty())
     return true;
   const PackedWeight *fromHost = nullptr, *stored = nullptr;
-  for (const PackedWeight &weight : package->weights) {
+  for (const PackedWeight &weight : package.front().weights) {
     ml_program::GlobalOp global = weight.view.global;
     auto where = global->getAttrOfType<gpt::StoredAttr>("gpt.stored");
     (where && !where.getFile().empty() ? stored : fromHost) = &weight;
@@ -110,19 +110,18 @@ bool Compilation::openCheckpoint() {
   if (!opened)
     return fail(opened.error().message);
   checkpointFile.emplace(std::move(*opened));
-  return succeeded(checkWeights(*package, *checkpointFile));
+  return succeeded(checkWeights(package.front(), *checkpointFile));
 }
 
 /// The products of --emit that the later phases make.
 bool Compilation::emitProducts() {
   if (!emitText(Emit::Obj, ".o", object) ||
-      !emitText(Emit::Header, ".h", headerText(*package)) ||
-      !emitText(Emit::Manifest, ".manifest.json",
-                manifestText(*package, false)))
+      !emitText(Emit::Header, ".h", headerText(package)) ||
+      !emitText(Emit::Manifest, ".manifest.json", manifestText(package, false)))
     return false;
   if (!wants(Emit::Lib))
     return true;
-  if (auto error = writeLibraries(*package, object, options.output))
+  if (auto error = writeLibraries(package.front(), object, options.output))
     return fail(std::move(error));
   return true;
 }
@@ -131,7 +130,7 @@ bool Compilation::writePackage() {
   if (!options.emit.empty())
     return emitProducts();
   if (auto error = gptc::writePackage(
-          *package, object, checkpointFile ? &*checkpointFile : nullptr,
+          package, object, checkpointFile ? &*checkpointFile : nullptr,
           writeWeightsFile, *folder))
     return fail(std::move(error));
   if (auto error = folder->commit())

@@ -60,13 +60,17 @@ static std::string kernelPrototype(const PackageModel &package,
                      package.options.name, kernel.name);
 }
 
-std::string gptc::headerText(const PackageModel &package) {
+std::string gptc::headerText(ArrayRef<PackageModel> levels) {
+  const PackageModel &package = levels.front();
+  std::string targets;
+  for (const PackageModel &level : levels)
+    targets += (targets.empty() ? "" : ", ") + level.target.name;
   const std::string &name = package.options.name;
   std::string guard = StringRef(name).upper() + "_GPTC_PACKAGE_H";
   std::string text =
       fmt::format("/* {0}.h - the package '{0}', made by gptc for {1}. */\n"
                   "#ifndef {2}\n#define {2}\n\n",
-                  name, package.target.name, guard);
+                  name, targets, guard);
   text += abiText;
   text += fmt::format(R"(
 #ifdef __cplusplus
@@ -100,7 +104,11 @@ const gptc_api *{0}_api(void);
  * thread's own. Weights are packed as in the weights file; vectors may be read
  * one vector past their end. */
 )";
-  for (const PackageKernel &kernel : package.kernels)
-    text += kernelPrototype(package, kernel);
+  for (const PackageModel &level : levels) {
+    if (levels.size() > 1)
+      text += fmt::format("\n/* For {} and above. */\n", level.target.name);
+    for (const PackageKernel &kernel : level.kernels)
+      text += kernelPrototype(level, kernel);
+  }
   return text + "\n#ifdef __cplusplus\n}\n#endif\n#endif /* " + guard + " */\n";
 }

@@ -21,7 +21,9 @@ llvm::ArrayRef<StringRef> gptc::apiNames() {
   return names;
 }
 
-llvm::Error gptc::linkCore(const PackageModel &package, llvm::Module &module) {
+llvm::Error gptc::linkCore(llvm::ArrayRef<PackageModel> levels,
+                           llvm::Module &module) {
+  const std::string &name = levels.front().options.name;
   StringRef bytes(reinterpret_cast<const char *>(gptcCoreBitcode),
                   gptcCoreBitcodeSize);
   auto core = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bytes, "core"),
@@ -34,7 +36,7 @@ llvm::Error gptc::linkCore(const PackageModel &package, llvm::Module &module) {
   if (llvm::Linker::linkModules(module, std::move(*core)))
     return llvm::createStringError("the embedded runtime does not link");
 
-  std::string prefix = package.options.name + "_";
+  std::string prefix = name + "_";
   llvm::SmallPtrSet<llvm::GlobalValue *, 32> exported;
   auto rename = [&](StringRef from, const std::string &to) -> llvm::Error {
     llvm::Function *function = module.getFunction(from);
@@ -46,12 +48,13 @@ llvm::Error gptc::linkCore(const PackageModel &package, llvm::Module &module) {
     exported.insert(function);
     return llvm::Error::success();
   };
-  for (StringRef name : apiNames())
-    if (auto error = rename(("gptc_core_" + name).str(), prefix + name.str()))
+  for (StringRef api : apiNames())
+    if (auto error = rename(("gptc_core_" + api).str(), prefix + api.str()))
       return error;
-  for (const PackageKernel &kernel : package.kernels)
-    if (auto error = rename(kernel.name, prefix + kernel.name))
-      return error;
+  for (const PackageModel &level : levels)
+    for (const PackageKernel &kernel : level.kernels)
+      if (auto error = rename(kernel.name, prefix + kernel.name))
+        return error;
   for (llvm::GlobalValue &value : module.global_values()) {
     if (value.isDeclaration() || exported.contains(&value) ||
         value.getName().starts_with("llvm."))
@@ -59,7 +62,7 @@ llvm::Error gptc::linkCore(const PackageModel &package, llvm::Module &module) {
     value.setVisibility(llvm::GlobalValue::DefaultVisibility);
     value.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
-  module.setModuleIdentifier(package.options.name);
-  module.setSourceFileName(package.options.name);
+  module.setModuleIdentifier(name);
+  module.setSourceFileName(name);
   return llvm::Error::success();
 }

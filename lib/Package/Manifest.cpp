@@ -1,7 +1,9 @@
 //===- Manifest.cpp - manifest.json ---------------------------------------===//
 //
 // Schema version 1. Sizes are written as in the header: numbers, and "d0" for
-// dynamic dimensions (an entry's in entries, a kernel's own in kernels).
+// dynamic dimensions (an entry's in entries, a kernel's own in kernels). In a
+// package for several levels of CPUs, target, entries, kernels and weights are
+// those of the highest; lower_levels has those of the others.
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
@@ -22,10 +24,12 @@ constexpr const char *dtypeNames[] = {"f32",  "f16",  "bf16", "q8_0",
 
 class Manifest {
 public:
-  Manifest(const PackageModel &package, bool weightsWritten,
-           llvm::raw_ostream &os)
-      : package(package), weightsWritten(weightsWritten), out(os, 2) {}
-  void write();
+  Manifest(const PackageModel &package, json::OStream &out)
+      : package(package), out(out) {}
+  /// The package as a whole.
+  void head(bool weightsWritten);
+  /// What is this level's own.
+  void level();
 
 private:
   void shape(StringRef key, ArrayRef<int64_t> sizes);
@@ -36,8 +40,7 @@ private:
   void weight(const PackedWeight &weight);
 
   const PackageModel &package;
-  bool weightsWritten;
-  json::OStream out;
+  json::OStream &out;
 };
 
 /// Every place and name that a location mentions, in order, each once. Files
@@ -107,7 +110,7 @@ void Manifest::call(const PlannedCall &call) {
   KernelOp kernel = call.kernel;
   CallOp op = call.op;
   out.object([&] {
-    out.attribute("kernel", kernel.getSymName());
+    out.attribute("kernel", package.findKernel(kernel)->name);
     if (op.getLayer())
       out.attribute("layer", int64_t(*op.getLayer()));
     llvm::SetVector<StringAttr> places;
@@ -242,43 +245,60 @@ void Manifest::weight(const PackedWeight &weight) {
   });
 }
 
-void Manifest::write() {
-  out.object([&] {
-    out.attribute("schema", 1);
-    out.attribute("name", package.options.name);
-    out.attribute("target", package.target.name);
-    out.attribute("precision", "f32");
-    out.attribute("optimization", package.options.optimization);
-    out.attribute("package_hash", fmt::format("{:016x}", package.hash));
-    out.attribute("context", package.context);
-    out.attribute("vocab", package.vocab);
-    out.attribute("kv_page", package.kv.page);
-    out.attribute("kv_page_bytes", package.pageBytes());
-    out.attribute("weights_file",
-                  weightsWritten
-                      ? json::Value(package.options.name + ".weights")
-                      : json::Value(nullptr));
-    out.attribute("weights_bytes", int64_t(package.weightsFileBytes));
-    out.attributeArray("entries", [&] {
-      for (const EntryPlan &plan : package.entries)
-        entry(plan);
+void Manifest::head(bool weightsWritten) {
+  out.attribute("schema", 1);
+  out.attribute("name", package.options.name);
+  out.attribute("precision", "f32");
+  out.attribute("optimization", package.options.optimization);
+  if (!package.options.disabledFusions.empty())
+    out.attributeArray("disabled_fusions", [&] {
+      for (const std::string &fusion : package.options.disabledFusions)
+        out.value(fusion);
     });
-    out.attributeArray("kernels", [&] {
-      for (const PackageKernel &each : package.kernels)
-        kernel(each);
-    });
-    out.attributeArray("weights", [&] {
-      for (const PackedWeight &each : package.weights)
-        weight(each);
-    });
+  out.attribute("package_hash", fmt::format("{:016x}", package.packageHash));
+  out.attribute("context", package.context);
+  out.attribute("vocab", package.vocab);
+  out.attribute("kv_page", package.kv.page);
+  out.attribute("kv_page_bytes", package.pageBytes());
+  out.attribute("weights_file",
+                weightsWritten ? json::Value(package.options.name + ".weights")
+                               : json::Value(nullptr));
+}
+
+void Manifest::level() {
+  out.attribute("target", package.target.name);
+  out.attribute("program_hash", fmt::format("{:016x}", package.hash));
+  out.attribute("weights_begin", int64_t(package.sectionBegin));
+  out.attribute("weights_bytes", int64_t(package.sectionBytes));
+  out.attributeArray("entries", [&] {
+    for (const EntryPlan &plan : package.entries)
+      entry(plan);
+  });
+  out.attributeArray("kernels", [&] {
+    for (const PackageKernel &each : package.kernels)
+      kernel(each);
+  });
+  out.attributeArray("weights", [&] {
+    for (const PackedWeight &each : package.weights)
+      weight(each);
   });
 }
 } // namespace
 
-std::string gptc::manifestText(const PackageModel &package,
+std::string gptc::manifestText(ArrayRef<PackageModel> levels,
                                bool weightsWritten) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  Manifest(package, weightsWritten, stream).write();
+  json::OStream out(stream, 2);
+  out.object([&] {
+    Manifest highest(levels.front(), out);
+    highest.head(weightsWritten);
+    highest.level();
+    if (levels.size() > 1)
+      out.attributeArray("lower_levels", [&] {
+        for (const PackageModel &level : levels.drop_front())
+          out.object([&] { Manifest(level, out).level(); });
+      });
+  });
   return text + "\n";
 }

@@ -16,13 +16,15 @@ class Module;
 
 namespace gptc {
 
-/// Adds the hidden constant `gptc_the_program` to the module that holds the
-/// kernels.
+/// Adds the hidden program of one level to the module that holds its kernels.
 void emitProgramData(const PackageModel &package, llvm::Module &module);
+/// Adds the hidden constant `gptc_the_programs` to the module that holds the
+/// programs of all levels.
+void emitProgramList(llvm::ArrayRef<PackageModel> levels, llvm::Module &module);
 
 /// Links the embedded runtime in, renames what the package exports to NAME_*
 /// and internalises the rest.
-llvm::Error linkCore(const PackageModel &package, llvm::Module &module);
+llvm::Error linkCore(llvm::ArrayRef<PackageModel> levels, llvm::Module &module);
 
 /// The functions of the API, by their names in gptc_api, and "api".
 llvm::ArrayRef<llvm::StringRef> apiNames();
@@ -38,7 +40,7 @@ llvm::Error linkSharedLibrary(llvm::StringRef folder,
 
 /// Packs the weights one by one; memory is that of the largest one. Without
 /// weights, `checkpoint` may be null.
-llvm::Error writeWeights(const PackageModel &package,
+llvm::Error writeWeights(llvm::ArrayRef<PackageModel> levels,
                          const checkpoint::Checkpoint *checkpoint,
                          llvm::StringRef path);
 

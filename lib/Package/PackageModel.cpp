@@ -275,7 +275,7 @@ void PackagePlanner::layOutWeights() {
     offset = llvm::alignTo(offset + weight.desc.bytes, 64);
   }
   // Kernels may read one vector past the end of what they use.
-  package.weightsFileBytes = offset + 64;
+  package.sectionBytes = offset + 64;
 }
 
 /// Over the program's text and the recipe of every weight.
@@ -308,8 +308,9 @@ LogicalResult PackagePlanner::run() {
     return package.module.emitError(
         "expected at least one function with a body to compile");
   for (auto kernel : package.module.getOps<KernelOp>())
-    package.kernels.push_back({kernel, kernel.getSymName().str(),
-                               kernelScratchBytes(kernel, package.target)});
+    package.kernels.push_back(
+        {kernel, kernel.getSymName().str() + package.options.suffix,
+         kernelScratchBytes(kernel, package.target)});
   package.bos = integer("gpt.bos", -1);
   package.eos = integer("gpt.eos", -1);
   layOutWeights();
@@ -328,4 +329,22 @@ FailureOr<PackageModel> gptc::planPackage(ModuleOp module,
   if (failed(PackagePlanner(package).run()))
     return failure();
   return package;
+}
+
+void gptc::joinLevels(llvm::MutableArrayRef<PackageModel> levels) {
+  uint64_t end = 0, hash = levels.front().hash;
+  for (PackageModel &level : levels) {
+    level.sectionBegin = llvm::alignTo(end, 4096);
+    end = level.sectionBegin + level.sectionBytes;
+    if (&level != &levels.front())
+      hash = gptc_checksum(hash, &level.hash, sizeof(level.hash));
+  }
+  for (PackageModel &level : levels) {
+    level.weightsFileBytes = end;
+    level.packageHash = hash;
+  }
+}
+
+std::string gptc::levelSuffix(const TargetDesc &target) {
+  return fmt::format("_v{}", target.level);
 }

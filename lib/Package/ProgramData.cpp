@@ -26,10 +26,22 @@ static_assert(sizeof(gptc_entry_desc) == 88 &&
               offsetof(gptc_entry_desc, inputs) == 48);
 static_assert(sizeof(gptc_weight_desc) == 88 &&
               offsetof(gptc_weight_desc, offset) == 72);
-static_assert(sizeof(gptc_kv_desc) == 40 && sizeof(gptc_program) == 104 &&
-              offsetof(gptc_program, kv) == 56);
+static_assert(sizeof(gptc_kv_desc) == 40 && sizeof(gptc_program) == 120 &&
+              offsetof(gptc_program, kv) == 72 && sizeof(gptc_programs) == 16);
 static_assert(sizeof(gptc_info) == 96 &&
               offsetof(gptc_info, optimization) == 88);
+
+/// The name of one level's gptc_program.
+static std::string programName(const PackageModel &package) {
+  return "gptc_program" + package.options.suffix;
+}
+
+/// Makes a constant visible to the other modules of the package.
+static void publish(llvm::GlobalVariable *global, const llvm::Twine &name) {
+  global->setName(name);
+  global->setLinkage(llvm::GlobalValue::ExternalLinkage);
+  global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+}
 
 namespace {
 /// Makes constants of one module.
@@ -191,7 +203,7 @@ Constant *ProgramEmitter::info() {
        make.string(package.target.name), make.string("f32"),
        make.i64(package.context), make.i64(package.vocab),
        make.i64(package.kv.page), make.i64(package.pageBytes()),
-       make.i64(package.weightsFileBytes), make.i64(package.eos),
+       make.i64(package.sectionBytes), make.i64(package.eos),
        make.i64(package.bos), make.i32(package.options.optimization),
        make.i32(0)});
 }
@@ -203,22 +215,31 @@ void ProgramEmitter::run() {
   for (const PackedWeight &packed : package.weights)
     weights.push_back(weight(packed));
   const gptc_kv_desc &kv = package.kv;
-  Constant *program =
-      make.structure({make.i64(sizeof(gptc_program)), make.hold(info()),
-                      make.i64(package.hash), make.i32(entries.size()),
-                      make.i32(weights.size()), make.array(entries),
-                      make.array(weights), make.i64(package.weightsFileBytes),
-                      make.structure({make.i64(kv.layers), make.i64(kv.heads),
-                                      make.i64(kv.head_dim), make.i64(kv.page),
-                                      make.i64(kv.block_bytes)}),
-                      make.string(package.target.requiredFeatures)});
-  llvm::GlobalVariable *global = make.hold(program);
-  global->setName("gptc_the_program");
-  global->setLinkage(llvm::GlobalValue::ExternalLinkage);
-  global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  Constant *program = make.structure(
+      {make.i64(sizeof(gptc_program)), make.hold(info()),
+       make.i64(package.packageHash), make.i32(entries.size()),
+       make.i32(weights.size()), make.array(entries), make.array(weights),
+       make.i64(package.sectionBegin), make.i64(package.sectionBytes),
+       make.i64(package.weightsFileBytes),
+       make.structure({make.i64(kv.layers), make.i64(kv.heads),
+                       make.i64(kv.head_dim), make.i64(kv.page),
+                       make.i64(kv.block_bytes)}),
+       make.string(package.target.requiredFeatures)});
+  publish(make.hold(program), programName(package));
 }
 } // namespace
 
 void gptc::emitProgramData(const PackageModel &package, llvm::Module &module) {
   ProgramEmitter(package, module).run();
+}
+
+void gptc::emitProgramList(ArrayRef<PackageModel> levels,
+                           llvm::Module &module) {
+  Tables make(module);
+  llvm::SmallVector<Constant *> programs;
+  for (const PackageModel &level : levels)
+    programs.push_back(module.getNamedGlobal(programName(level)));
+  Constant *list =
+      make.structure({make.i64(programs.size()), make.array(programs)});
+  publish(make.hold(list), "gptc_the_programs");
 }

@@ -2,7 +2,8 @@
 //
 // Tensors are mapped; each is packed into a buffer of its packed size and
 // written. Every packed weight starts at a multiple of 64 bytes and the gaps
-// are zeros, so that the file and its checksum depend on nothing else.
+// are zeros, so that the file and its checksum depend on nothing else. Each
+// level has its section with all weights in its own layout.
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
@@ -66,9 +67,10 @@ LogicalResult gptc::checkWeights(const PackageModel &package,
   return result;
 }
 
-llvm::Error gptc::writeWeights(const PackageModel &package,
+llvm::Error gptc::writeWeights(llvm::ArrayRef<PackageModel> levels,
                                const checkpoint::Checkpoint *checkpoint,
                                StringRef path) {
+  const PackageModel &package = levels.front();
   std::error_code code;
   llvm::raw_fd_ostream out(path, code, llvm::sys::fs::OF_None);
   if (code)
@@ -83,24 +85,30 @@ llvm::Error gptc::writeWeights(const PackageModel &package,
     out.write(buffer.data(), bytes);
     written += bytes;
   };
-  for (const PackedWeight &weight : package.weights) {
-    const checkpoint::TensorInfo *tensor = checkpoint->find(weight.name);
-    uint64_t expected =
-        gptc_source_bytes(weight.desc.source_dtype, weight.desc.source_rows,
-                          weight.desc.source_cols);
-    uint64_t bytes = llvm::alignTo(weight.desc.bytes, 64);
-    buffer.assign(bytes, 0);
-    if (!tensor || tensor->bytes != expected ||
-        gptc_pack_weight(&weight.desc, tensor->data, buffer.data()))
-      return llvm::createStringError("weight '" + weight.name +
-                                     "' cannot be packed");
-    write(bytes);
+  auto fillTo = [&](uint64_t offset) {
+    buffer.assign(offset - written, 0);
+    write(buffer.size());
+  };
+  for (const PackageModel &level : levels) {
+    fillTo(level.sectionBegin + sizeof(header));
+    for (const PackedWeight &weight : level.weights) {
+      const checkpoint::TensorInfo *tensor = checkpoint->find(weight.name);
+      uint64_t expected =
+          gptc_source_bytes(weight.desc.source_dtype, weight.desc.source_rows,
+                            weight.desc.source_cols);
+      uint64_t bytes = llvm::alignTo(weight.desc.bytes, 64);
+      buffer.assign(bytes, 0);
+      if (!tensor || tensor->bytes != expected ||
+          gptc_pack_weight(&weight.desc, tensor->data, buffer.data()))
+        return llvm::createStringError("weight '" + weight.name +
+                                       "' cannot be packed");
+      write(bytes);
+    }
+    fillTo(level.sectionBegin + level.sectionBytes);
   }
-  buffer.assign(package.weightsFileBytes - written, 0);
-  write(buffer.size());
 
   memcpy(header.magic, GPTC_WEIGHTS_MAGIC, sizeof(header.magic));
-  header.package_hash = package.hash;
+  header.package_hash = package.packageHash;
   header.file_bytes = package.weightsFileBytes;
   header.checksum = sum;
   out.seek(0);

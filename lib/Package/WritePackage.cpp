@@ -4,6 +4,8 @@
 #include "gptc/Import/TokenizerSource.h"
 #include "gptc/Import/WriteFile.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -11,10 +13,25 @@
 using namespace gptc;
 using llvm::StringRef;
 
-llvm::Error gptc::completeModule(const PackageModel &package,
-                                 llvm::Module &module) {
-  emitProgramData(package, module);
-  return linkCore(package, module);
+llvm::Expected<std::unique_ptr<llvm::Module>> gptc::completeModule(
+    llvm::ArrayRef<PackageModel> levels,
+    llvm::MutableArrayRef<std::unique_ptr<llvm::Module>> modules) {
+  for (auto [level, module] : llvm::zip(levels, modules)) {
+    // The helpers of kernels too: what a disassembler shows says its level.
+    if (!level.options.suffix.empty())
+      for (llvm::Function &function : *module)
+        if (!function.isDeclaration())
+          function.setName(function.getName() + level.options.suffix);
+    emitProgramData(level, *module);
+  }
+  std::unique_ptr<llvm::Module> whole = std::move(modules.back());
+  for (std::unique_ptr<llvm::Module> &module : modules.drop_back())
+    if (llvm::Linker::linkModules(*whole, std::move(module)))
+      return llvm::createStringError("the levels' kernels do not link");
+  emitProgramList(levels, *whole);
+  if (auto error = linkCore(levels, *whole))
+    return error;
+  return whole;
 }
 
 llvm::Error gptc::writeLibraries(const PackageModel &package, StringRef object,
@@ -57,22 +74,24 @@ static llvm::Error writeTokenizer(const PackageModel &package,
       StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
 }
 
-llvm::Error gptc::writePackage(const PackageModel &package, StringRef object,
+llvm::Error gptc::writePackage(llvm::ArrayRef<PackageModel> levels,
+                               StringRef object,
                                const checkpoint::Checkpoint *checkpoint,
                                bool writeWeightsFile,
                                const OutputFolder &folder) {
+  const PackageModel &package = levels.front();
   const std::string &name = package.options.name;
   if (auto error = writeLibraries(package, object, folder.file("")))
     return error;
-  if (auto error = folder.write(name + ".h", headerText(package)))
+  if (auto error = folder.write(name + ".h", headerText(levels)))
     return error;
-  if (auto error = folder.write("manifest.json",
-                                manifestText(package, writeWeightsFile)))
+  if (auto error =
+          folder.write("manifest.json", manifestText(levels, writeWeightsFile)))
     return error;
   if (checkpoint)
     if (auto error = writeTokenizer(package, *checkpoint, folder))
       return error;
   if (writeWeightsFile)
-    return writeWeights(package, checkpoint, folder.file(name + ".weights"));
+    return writeWeights(levels, checkpoint, folder.file(name + ".weights"));
   return llvm::Error::success();
 }

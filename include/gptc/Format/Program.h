@@ -122,7 +122,8 @@ typedef struct gptc_weight_desc {
   int64_t n0, n;
   int64_t k;     /* input features; 1 for vectors */
   int64_t panel; /* NR: output features in a panel */
-  /* bytes from the start of the weights file, a multiple of 64 */
+  /* bytes from the start of the program's section of the weights file, a
+   * multiple of 64 */
   uint64_t offset;
   uint64_t bytes;
 } gptc_weight_desc;
@@ -147,13 +148,25 @@ typedef struct gptc_program {
   int32_t entry_count, weight_count;
   const gptc_entry_desc *entries;
   const gptc_weight_desc *weights;
+  /* the program's section of the weights file, where its weights' offsets
+   * start; its first 64 bytes are the file's header or unused */
+  uint64_t weights_begin, weights_section_bytes;
   uint64_t weights_file_bytes;
   gptc_kv_desc kv;
   /* comma-separated names that the CPU must have, e.g. "avx512f,avx512bw" */
   const char *cpu_features;
 } gptc_program;
 
-/* Head of a weights file, 64 bytes, then packed weights at their offsets. */
+/* What a package consists of: one program for each level of CPUs that it was
+ * compiled for, the highest first. All have the same entries; kernels and
+ * packed weights are each program's own. */
+typedef struct gptc_programs {
+  int64_t count;
+  const gptc_program *const *programs;
+} gptc_programs;
+
+/* Head of a weights file, 64 bytes, then packed weights at their offsets. The
+ * section of every program but the first starts at a multiple of 4096. */
 #define GPTC_WEIGHTS_MAGIC "GPTCWT01"
 typedef struct gptc_weights_header {
   char magic[8];

@@ -1,8 +1,9 @@
 //===- PackageModel.h - everything a package says ---------------*- C++ -*-===//
 //
-// One plan, computed from the outlined module, that the program tables, the
-// header, the manifest and the weights file are all written from. It owns no
-// weights and refers to the module, which must outlive it.
+// One plan, computed from the outlined and scheduled module, that the program
+// tables, the header, the manifest and the weights file are all written from. A
+// package for several levels of CPUs has one plan for each. It owns no weights
+// and refers to the module, which must outlive it.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -17,6 +18,9 @@ struct PackageOptions {
   std::string name; ///< a C identifier
   int optimization = 2;
   bool dequantize = false; ///< every weight packed as f32
+  std::vector<std::string> disabledFusions;
+  /// At the end of every kernel's name; tells the kernels of levels apart.
+  std::string suffix;
 };
 
 /// A weight in the weights file: a whole global or a section of it.
@@ -51,10 +55,13 @@ struct PackageModel {
   gptc_kv_desc kv{};
   /// 0 without a step entry; ids -1 where the module names none.
   int64_t context = 0, vocab = 0, bos = -1, eos = -1;
-  uint64_t weightsFileBytes = 0;
-  /// Changes with anything that changes what the weights file must hold or
-  /// what the kernels compute.
+  /// Of this level's section of the weights file, and of the whole file.
+  uint64_t sectionBegin = 0, sectionBytes = 0, weightsFileBytes = 0;
+  /// Changes with anything that changes what the section must hold or what the
+  /// kernels compute.
   uint64_t hash = 0;
+  /// Of the hashes of all levels; binds the weights file.
+  uint64_t packageHash = 0;
 
   /// Bytes of a KV page over all layers.
   int64_t pageBytes() const { return kv.layers * kv.heads * kv.block_bytes; }
@@ -68,6 +75,13 @@ struct PackageModel {
 mlir::FailureOr<PackageModel> planPackage(mlir::ModuleOp module,
                                           const TargetDesc &target,
                                           const PackageOptions &options);
+
+/// Lays the sections of the levels out in one weights file and binds them to
+/// each other. Called once, also for a single level.
+void joinLevels(llvm::MutableArrayRef<PackageModel> levels);
+
+/// "_v3": PackageOptions::suffix in a package of several levels.
+std::string levelSuffix(const TargetDesc &target);
 
 /// How an entry's tensor is called in the package.
 std::string inputName(mlir::func::FuncOp entry, unsigned argument);

@@ -1,6 +1,7 @@
 //===- WritePackage.h - object code and tables to files ---------*- C++ -*-===//
 //
-// The last room: takes the planned package and the module with its kernels and
+// The last room: takes the planned package, a plan a level with the highest
+// level first, and the modules with its kernels and
 // writes lib<name>.so, lib<name>.a, <name>.h, manifest.json, <name>.weights and
 // tokenizer.bin.
 //
@@ -16,12 +17,16 @@ class Module;
 
 namespace gptc {
 
-/// Adds tables and runtime to the kernels' module; after it the module is
-/// ready to be optimised and emitted.
-llvm::Error completeModule(const PackageModel &package, llvm::Module &module);
+/// Joins the modules that hold each level's kernels, all of one LLVMContext,
+/// and adds tables and runtime; the result is ready to be optimised and emitted
+/// for the lowest level: functions carry the CPU that they are for.
+llvm::Expected<std::unique_ptr<llvm::Module>>
+completeModule(llvm::ArrayRef<PackageModel> levels,
+               llvm::MutableArrayRef<std::unique_ptr<llvm::Module>> modules);
 
-std::string headerText(const PackageModel &package);
-std::string manifestText(const PackageModel &package, bool weightsWritten);
+std::string headerText(llvm::ArrayRef<PackageModel> levels);
+std::string manifestText(llvm::ArrayRef<PackageModel> levels,
+                         bool weightsWritten);
 
 /// Checks every weight against its tensor, with a diagnostic at the global.
 mlir::LogicalResult checkWeights(const PackageModel &package,
@@ -29,7 +34,8 @@ mlir::LogicalResult checkWeights(const PackageModel &package,
 
 /// Writes the files into the folder; the caller commits. `checkpoint` may be
 /// null: no tokenizer then, and no weights file if there are weights.
-llvm::Error writePackage(const PackageModel &package, llvm::StringRef object,
+llvm::Error writePackage(llvm::ArrayRef<PackageModel> levels,
+                         llvm::StringRef object,
                          const checkpoint::Checkpoint *checkpoint,
                          bool writeWeightsFile, const OutputFolder &folder);
 

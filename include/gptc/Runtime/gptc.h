@@ -66,7 +66,8 @@ typedef struct gptc_tensor {
 typedef struct gptc_info {
   size_t size; /* sizeof(gptc_info) of the package */
   const char *name;
-  const char *target;    /* e.g. "x86-64-v4" */
+  /* e.g. "x86-64-v4"; of several levels, the one that this CPU runs */
+  const char *target;
   const char *precision; /* "f32" */
   /* most positions of one sequence; 0 if the package has no step entry */
   int64_t context;

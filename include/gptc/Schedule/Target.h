@@ -14,10 +14,13 @@
 namespace gptc {
 
 struct TargetDesc {
-  /// As given to -march, "native" resolved to the host's level.
+  /// The level, "x86-64-v3": that of the host for "native".
   std::string name;
+  std::string march;    ///< as spelled on the command line
+  int level = 1;        ///< of the x86-64 psABI, 1 to 4
   std::string triple;   ///< LLVM triple
   std::string cpu;      ///< LLVM -mcpu
+  std::string tune;     ///< LLVM -mtune: the CPU named, or ""
   std::string features; ///< LLVM feature string, "+avx2,+fma"
   /// What the runtime checks at open: "avx512f,avx512bw".
   std::string requiredFeatures;
@@ -38,13 +41,18 @@ struct TargetDesc {
   int64_t tileRows() const { return (registers - 3) / 2; }
 };
 
-/// The description of a -march value: native, x86-64-v2, x86-64-v3, x86-64-v4
-/// or a CPU name that maps to one of the levels. On failure `error` says what
-/// was expected, with the nearest name.
+/// The description of one -march value: native, x86-64, x86-64-v2, x86-64-v3,
+/// x86-64-v4, or a CPU that LLVM knows by name, which is its level tuned for
+/// it. On failure `error` says what was expected, with the nearest name.
 std::optional<TargetDesc> lookupTarget(llvm::StringRef march,
                                        std::string &error);
 
-/// The names lookupTarget takes, for --list-targets.
+/// Of "A,B": one description a level, the highest first. Fails as lookupTarget
+/// does, and if two values are of one level.
+std::optional<std::vector<TargetDesc>> lookupTargets(llvm::StringRef marches,
+                                                     std::string &error);
+
+/// The names lookupTarget takes beside CPUs', for --list-targets.
 std::vector<std::string> targetNames();
 
 } // namespace gptc

@@ -43,7 +43,7 @@ gptc_status isNull(const char *what) {
 
 extern "C" {
 
-const gptc_info *gptc_core_info(void) { return gptc_the_program.info; }
+const gptc_info *gptc_core_info(void) { return chosenProgram().info; }
 
 gptc_status gptc_core_open(const gptc_open_params *params, gptc_model **model) {
   if (!params || !model)
@@ -93,7 +93,7 @@ gptc_status gptc_core_fork(gptc_session *session, int32_t from, int32_t to,
   if (!lease.session->step)
     return fail(GPTC_INVALID_ARGUMENT,
                 "fork: package %.200s has no stepping entry",
-                gptc_the_program.info->name);
+                lease.session->model->program->info->name);
   return forkSequence(lease.session->cache, from, to, length);
 }
 

@@ -5,7 +5,8 @@
 // it with a model's kernels and program, renames gptc_core_* to NAME_* and
 // internalises the rest. So: a C++ subset that needs only libc with threads.
 // No libstdc++, libm, exceptions, RTTI or static constructors; no output, no
-// environment, no global mutable state but the thread's error message.
+// environment, no global mutable state but the thread's error message and the
+// choice of a program, which is made once and always the same.
 //
 // Refuses, with a status and a message and without a change of state, whatever
 // a caller may get wrong. Trusts the compiler's tables.
@@ -21,7 +22,7 @@
 
 /// Defined by the compiler (or by a test).
 extern "C" {
-extern const gptc_program gptc_the_program
+extern const gptc_programs gptc_the_programs
     __attribute__((visibility("hidden")));
 }
 
@@ -78,9 +79,12 @@ enum class Kind : uint64_t { Model = 0x6c65646f6d, Session = 0x6e6f6973736573 };
 struct Model {
   Kind kind;
   gptc_host host;
-  /// The weights file's image: mapped, or packed in `weights`.
+  const gptc_program *program;
+  /// The program's section of the weights file, in `mapped` or packed in
+  /// `weights`.
   const char *image;
   Block self, weights;
+  void *mapped; ///< the whole file, or null
   uint64_t mappedBytes;
   /// The model itself and one for each of its sessions.
   int32_t references;
@@ -91,8 +95,11 @@ gptc_status mapWeights(const char *path, bool verify, Model &model);
 gptc_status packWeights(const gptc_tensor *tensors, size_t count, Model &model);
 void dropModel(Model *model);
 
-/// Status GPTC_UNSUPPORTED_CPU if one of `features` is missing.
-gptc_status checkCpu(const char *features);
+/// The package's first program that this CPU can run; the last one if there is
+/// none.
+const gptc_program &chosenProgram();
+/// Status GPTC_UNSUPPORTED_CPU if the CPU lacks something that it needs.
+gptc_status checkCpu(const gptc_program &program);
 /// CPUs that this thread may run on, at least 1.
 int32_t cpuCount();
 

@@ -2,8 +2,8 @@
 //
 // Names are LLVM's. A feature counts only if the operating system saves the
 // registers that it needs (XCR0). Bits: Intel SDM vol. 2A, CPUID; AMD APM
-// vol. 3, appendix E. A name that is not in the table is refused: the package
-// would have been made by a compiler that knows more than its own runtime.
+// vol. 3, appendix E. A name that is not in the table counts as missing: the
+// package was made by a compiler that knows more than its own runtime.
 //
 //===----------------------------------------------------------------------===//
 
@@ -109,21 +109,44 @@ bool hasFeature(const char *name, size_t length) {
 static bool hasFeature(const char *, size_t) { return false; }
 #endif
 
-gptc_status gptc::core::checkCpu(const char *features) {
-  for (const char *at = features ? features : ""; *at;) {
-    size_t length = strcspn(at, ",");
-    const char *name = at;
-    size_t size = length;
-    if (size && *name == '+') // LLVM's feature strings say "+avx2"
-      ++name, --size;
-    if (size && !hasFeature(name, size))
-      return fail(GPTC_UNSUPPORTED_CPU,
-                  "this CPU or its operating system lacks %.*s, which the "
-                  "package %.100s was compiled for (%.100s); compile for an "
-                  "older level",
-                  static_cast<int>(size < 64 ? size : 64), name,
-                  gptc_the_program.info->name, gptc_the_program.info->target);
-    at += length + (at[length] == ',');
+namespace gptc::core {
+
+/// The first of the program's features that is missing, with its length.
+static const char *missingFeature(const gptc_program &program, size_t &length) {
+  for (const char *at = program.cpu_features; *at; at += *at == ',') {
+    length = strcspn(at, ",");
+    if (length && !hasFeature(at, length))
+      return at;
+    at += length;
   }
-  return GPTC_OK;
+  return nullptr;
 }
+
+const gptc_program &chosenProgram() {
+  // CPUID is slow in a virtual machine. Every thread comes to the same choice.
+  static const gptc_program *chosen;
+  if (const gptc_program *known = __atomic_load_n(&chosen, __ATOMIC_RELAXED))
+    return *known;
+  const gptc_programs &all = gptc_the_programs;
+  int64_t last = all.count - 1, i = 0;
+  size_t length;
+  while (i < last && missingFeature(*all.programs[i], length))
+    ++i;
+  __atomic_store_n(&chosen, all.programs[i], __ATOMIC_RELAXED);
+  return *all.programs[i];
+}
+
+gptc_status checkCpu(const gptc_program &program) {
+  size_t length;
+  const char *missing = missingFeature(program, length);
+  if (!missing)
+    return GPTC_OK;
+  return fail(GPTC_UNSUPPORTED_CPU,
+              "this CPU or its operating system lacks %.*s, which the package "
+              "%.100s was compiled for (%.100s%s); compile for an older level",
+              static_cast<int>(length < 64 ? length : 64), missing,
+              program.info->name, program.info->target,
+              gptc_the_programs.count > 1 ? ", its lowest level" : "");
+}
+
+} // namespace gptc::core

@@ -1,10 +1,10 @@
 //===- HostWeights.cpp - Weights handed over by the host ------------------===//
 //
 // The host gives the checkpoint's tensors by name, dense and in the stored
-// format; they are packed into an image laid out like the weights file, after
-// which the host may free them. Several packed weights may come from one
-// tensor. Tensors that the package does not use are ignored: checkpoints carry
-// mask buffers and the like.
+// format; they are packed into an image laid out like the weights file's
+// section, after which the host may free them. Several packed weights may come
+// from one tensor. Tensors that the package does not use are ignored:
+// checkpoints carry mask buffers and the like.
 //
 // Refuses a missing tensor, another format or shape, and a tensor whose
 // capacity is given and too small.
@@ -71,7 +71,7 @@ static gptc_status checkTensor(const gptc_weight_desc &weight,
 
 gptc_status packWeights(const gptc_tensor *tensors, size_t count,
                         Model &model) {
-  const gptc_program &program = gptc_the_program;
+  const gptc_program &program = *model.program;
   // All is checked before the memory is taken.
   for (int32_t i = 0; i < program.weight_count; ++i) {
     const gptc_weight_desc &weight = program.weights[i];
@@ -80,7 +80,8 @@ gptc_status packWeights(const gptc_tensor *tensors, size_t count,
     if (status != GPTC_OK)
       return status;
   }
-  if (!allocate(model.host, program.weights_file_bytes, false, model.weights))
+  if (!allocate(model.host, program.weights_section_bytes, false,
+                model.weights))
     return GPTC_NO_MEMORY;
   char *image = static_cast<char *>(model.weights.pointer);
   FloatMode mode;

@@ -21,9 +21,8 @@ namespace gptc::core {
 static unsigned long long wide(uint64_t x) { return x; }
 
 /// Checks the image of a weights file that is `bytes` long.
-static gptc_status checkImage(const char *path, const char *image,
-                              uint64_t bytes, bool verify) {
-  const gptc_program &program = gptc_the_program;
+static gptc_status checkImage(const gptc_program &program, const char *path,
+                              const char *image, uint64_t bytes, bool verify) {
   gptc_weights_header header;
   if (bytes < sizeof(header))
     return fail(GPTC_BAD_WEIGHTS,
@@ -75,16 +74,19 @@ gptc_status mapWeights(const char *path, bool verify, Model &model) {
   if (bytes && image == MAP_FAILED)
     return fail(GPTC_NO_MEMORY, "%.300s: %llu bytes cannot be mapped", path,
                 wide(bytes));
-  gptc_status checked =
-      checkImage(path, static_cast<const char *>(image), bytes, verify);
+  const gptc_program &program = *model.program;
+  gptc_status checked = checkImage(
+      program, path, static_cast<const char *>(image), bytes, verify);
   if (checked != GPTC_OK) {
     if (bytes)
       munmap(image, bytes);
     return checked;
   }
-  madvise(image, bytes, MADV_WILLNEED);
-  model.image = static_cast<const char *>(image);
+  model.mapped = image;
   model.mappedBytes = bytes;
+  char *section = static_cast<char *>(image) + program.weights_begin;
+  madvise(section, program.weights_section_bytes, MADV_WILLNEED);
+  model.image = section;
   return GPTC_OK;
 }
 
@@ -109,7 +111,8 @@ gptc_status openModel(const gptc_open_params *given, Model **model) {
     return fail(GPTC_INVALID_ARGUMENT,
                 "open: expected the host to give both allocate and release, "
                 "or neither");
-  gptc_status status = checkCpu(gptc_the_program.cpu_features);
+  const gptc_program &program = chosenProgram();
+  gptc_status status = checkCpu(program);
   if (status != GPTC_OK)
     return status;
 
@@ -119,6 +122,7 @@ gptc_status openModel(const gptc_open_params *given, Model **model) {
   Model *opened = static_cast<Model *>(memory.pointer);
   opened->kind = Kind::Model;
   opened->host = host;
+  opened->program = &program;
   opened->self = memory;
   opened->references = 1;
   status = params.weights_path
@@ -136,7 +140,7 @@ void dropModel(Model *model) {
   if (__atomic_sub_fetch(&model->references, 1, __ATOMIC_ACQ_REL))
     return;
   if (model->mappedBytes)
-    munmap(const_cast<char *>(model->image), model->mappedBytes);
+    munmap(model->mapped, model->mappedBytes);
   gptc_host host = model->host;
   release(host, model->weights);
   Block memory = model->self;

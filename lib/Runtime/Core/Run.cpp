@@ -179,8 +179,8 @@ gptc_status Run::shapeOutput(const gptc_value_desc &desc, gptc_tensor &tensor) {
   return GPTC_OK;
 }
 
-gptc_status findEntry(const char *name, const gptc_entry_desc *&entry) {
-  const gptc_program &program = gptc_the_program;
+gptc_status findEntry(const gptc_program &program, const char *name,
+                      const gptc_entry_desc *&entry) {
   for (int32_t i = 0; i < program.entry_count; ++i) {
     if (strcmp(program.entries[i].name, name))
       continue;
@@ -231,7 +231,7 @@ gptc_status runEntry(Session &session, const char *name,
                      const gptc_tensor *inputs, size_t inputCount,
                      gptc_tensor *outputs, size_t outputCount) {
   const gptc_entry_desc *found;
-  gptc_status status = findEntry(name, found);
+  gptc_status status = findEntry(*session.model->program, name, found);
   if (status != GPTC_OK)
     return status;
   const gptc_entry_desc &entry = *found;

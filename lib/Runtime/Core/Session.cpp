@@ -26,9 +26,9 @@ static gptc_status checkLimit(const char *name, int64_t value, int64_t most) {
   return GPTC_OK;
 }
 
-static gptc_status resolveLimits(const gptc_limits *given,
+static gptc_status resolveLimits(const gptc_program &program,
+                                 const gptc_limits *given,
                                  gptc_limits &limits) {
-  const gptc_program &program = gptc_the_program;
   limits = {};
   if (given)
     memcpy(&limits, given,
@@ -86,7 +86,7 @@ struct Carver {
 } // namespace
 
 static void carve(Session &session, Carver &carver) {
-  const gptc_program &program = gptc_the_program;
+  const gptc_program &program = *session.model->program;
   const gptc_limits &limits = session.limits;
   int64_t args = 0;
   for (int32_t e = 0; e < program.entry_count; ++e)
@@ -117,7 +117,7 @@ static void carve(Session &session, Carver &carver) {
 
 /// The tables, the KV pool and the workspace of the step entry.
 static bool allocateStep(Session &session) {
-  const gptc_program &program = gptc_the_program;
+  const gptc_program &program = *session.model->program;
   const gptc_host &host = session.model->host;
   const gptc_limits &limits = session.limits;
   Cache &cache = session.cache;
@@ -198,10 +198,10 @@ static gptc_status bindStepInputs(Session &session) {
 gptc_status openSession(Model *model, const gptc_limits *given,
                         Session **session) {
   gptc_limits limits;
-  gptc_status status = resolveLimits(given, limits);
+  const gptc_program &program = *model->program;
+  gptc_status status = resolveLimits(program, given, limits);
   if (status != GPTC_OK)
     return status;
-  const gptc_program &program = gptc_the_program;
   for (int32_t i = 0; i < program.entry_count; ++i)
     if (program.entries[i].dim_count > maxDims)
       return fail(GPTC_INVALID_ARGUMENT,

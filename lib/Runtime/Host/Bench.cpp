@@ -107,8 +107,9 @@ struct KernelWork {
   int32_t rowsDim = -1; ///< else the kernel's dimension
 };
 
-std::map<std::string, KernelWork> readWork(const nlohmann::json &manifest) {
-  std::map<std::string, KernelWork> work;
+/// Adds the kernels of a manifest, or of one of its lower levels.
+void readWork(const nlohmann::json &manifest,
+              std::map<std::string, KernelWork> &work) {
   auto number = [](const nlohmann::json &object, const char *key) {
     auto found = object.find(key);
     return found != object.end() && found->is_number() ? found->get<double>()
@@ -116,7 +117,7 @@ std::map<std::string, KernelWork> readWork(const nlohmann::json &manifest) {
   };
   auto kernels = manifest.find("kernels");
   if (kernels == manifest.end() || !kernels->is_array())
-    return work;
+    return;
   for (const auto &kernel : *kernels) {
     if (!kernel.is_object() || !kernel.contains("name") ||
         !kernel["name"].is_string())
@@ -134,7 +135,11 @@ std::map<std::string, KernelWork> readWork(const nlohmann::json &manifest) {
                       text.data() + text.size(), entry.rowsDim);
     }
   }
-  return work;
+  // Which level runs is the package's choice.
+  if (auto lower = manifest.find("lower_levels");
+      lower != manifest.end() && lower->is_array())
+    for (const auto &level : *lower)
+      readWork(level, work);
 }
 
 struct Observation {
@@ -234,7 +239,8 @@ std::optional<BenchResult> gptc::host::bench(const BenchRequest &request,
   result.prefillSeconds = median(prefills);
   result.decodeSeconds = median(decodes);
 
-  Observation observation{readWork(package.manifest()), {}};
+  Observation observation;
+  readWork(package.manifest(), observation.work);
   api.observe(session->get(), Observation::event, &observation);
   if (!feeder.prefill(error) || !feeder.decode(error))
     return std::nullopt;

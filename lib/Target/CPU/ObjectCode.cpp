@@ -59,6 +59,8 @@ gptc::translateToLLVM(ModuleOp module, const TargetDesc &target,
   for (llvm::Function &f : *ir)
     if (!f.isDeclaration()) {
       f.addFnAttr("target-cpu", target.cpu);
+      if (!target.tune.empty())
+        f.addFnAttr("tune-cpu", target.tune);
       if (!target.features.empty())
         f.addFnAttr("target-features", target.features);
       f.addFnAttr(llvm::Attribute::NoUnwind);

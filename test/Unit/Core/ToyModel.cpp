@@ -169,22 +169,47 @@ const gptc_info info = {sizeof(gptc_info),
                         /*bos=*/-1,
                         2};
 
+constexpr uint64_t sectionBytes = 64 + tableBytes + biasBytes;
+constexpr uint64_t packageHash = 0x1234;
+const gptc_program program = {sizeof(gptc_program),
+                              &info,
+                              packageHash,
+                              2,
+                              2,
+                              entries,
+                              weightTable,
+                              0,
+                              sectionBytes,
+                              sectionBytes,
+                              {layers, 1, D, page, blockBytes},
+                              "sse2"};
+/// For a CPU that there is not: passed over.
+const gptc_info futureInfo = [] {
+  gptc_info info = {};
+  info.name = info.target = "future";
+  return info;
+}();
+const gptc_program future = {sizeof(gptc_program),
+                             &futureInfo,
+                             packageHash,
+                             0,
+                             0,
+                             nullptr,
+                             nullptr,
+                             0,
+                             0,
+                             sectionBytes,
+                             {},
+                             "sse2,no-such-feature"};
+const gptc_program *const programs[] = {&future, &program};
+
 } // namespace
 
 extern "C" {
-extern const uint64_t toyPackageHash = 0x1234;
-extern const gptc_program gptc_the_program
+extern const uint64_t toyPackageHash = packageHash;
+extern const gptc_programs gptc_the_programs
     __attribute__((visibility("hidden")));
-const gptc_program gptc_the_program = {sizeof(gptc_program),
-                                       &info,
-                                       toyPackageHash,
-                                       2,
-                                       2,
-                                       entries,
-                                       weightTable,
-                                       64 + tableBytes + biasBytes,
-                                       {layers, 1, D, page, blockBytes},
-                                       "sse2"};
+const gptc_programs gptc_the_programs = {2, programs};
 /// What makes a shared library of it a package for gptc-run.
 const gptc_api *toy_api(void) { return gptc_core_api(); }
 }
@@ -202,7 +227,7 @@ toy::Weights::Weights() : table(V * D), bias(D) {
 
 std::vector<char> toy::weightsFile() {
   Weights weights;
-  std::vector<char> file(gptc_the_program.weights_file_bytes);
+  std::vector<char> file(program.weights_file_bytes);
   gptc_pack_weight(&weightTable[0], weights.table.data(), file.data() + 64);
   gptc_pack_weight(&weightTable[1], weights.bias.data(),
                    file.data() + weightTable[1].offset);
