@@ -4,6 +4,8 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../tools/setup.sh"
 
+# Lesser CPUs, and a locale with decimal commas.
+programs+=(qemu-x86_64:qemu-user localedef:locales)
 install_packages
 build
 fetch_smollm2
