@@ -55,12 +55,12 @@ static std::string oneOf(StringRef option, StringRef value,
 }
 
 static constexpr std::pair<StringRef, Emit> emitNames[] = {
-    {"gpt", Emit::Gpt},          {"step", Emit::Step},
-    {"fused", Emit::Fused},      {"kernels", Emit::Kernels},
-    {"mlir", Emit::Mlir},        {"llvm", Emit::Llvm},
-    {"asm", Emit::Asm},          {"obj", Emit::Obj},
-    {"lib", Emit::Lib},          {"header", Emit::Header},
-    {"manifest", Emit::Manifest}};
+    {"gpt", Emit::Gpt},         {"step", Emit::Step},
+    {"fused", Emit::Fused},     {"dot", Emit::Dot},
+    {"kernels", Emit::Kernels}, {"mlir", Emit::Mlir},
+    {"llvm", Emit::Llvm},       {"asm", Emit::Asm},
+    {"obj", Emit::Obj},         {"lib", Emit::Lib},
+    {"header", Emit::Header},   {"manifest", Emit::Manifest}};
 
 static std::string applyEmit(Options &options, StringRef list) {
   llvm::SmallVector<StringRef> known;
@@ -69,8 +69,7 @@ static std::string applyEmit(Options &options, StringRef list) {
   llvm::SmallVector<StringRef> parts;
   list.split(parts, ',');
   for (StringRef part : parts) {
-    std::string error =
-        oneOf("--emit", part, known, {"cu", "ptx", "fatbin", "dot"});
+    std::string error = oneOf("--emit", part, known, {"cu", "ptx", "fatbin"});
     if (!error.empty())
       return error;
     for (auto [name, emit] : emitNames)
@@ -90,8 +89,8 @@ static std::string applyDisable(Options &options, StringRef name) {
 
 /// Options of later versions, so that a script learns what is the matter.
 static constexpr StringRef laterOptions[] = {
-    "--remarks",        "--remarks-output", "--explain-fusion",
-    "--verify-fusions", "--save-temps",     "-###"};
+
+    "--verify-fusions", "--save-temps", "-###"};
 
 static llvm::ArrayRef<Option> table() {
   using Action = Options::Action;
@@ -154,11 +153,29 @@ static llvm::ArrayRef<Option> table() {
        "the checkpoint, instead of the one the model names",
        text(&Options::checkpoint)},
       {"--emit", Form::Equals, "WHAT,...",
-       "gpt, step, fused, kernels, mlir, llvm, asm, obj, lib, header, "
+       "gpt, step, fused, dot, kernels, mlir, llvm, asm, obj, lib, header, "
        "manifest: only these, into DIR or a single one to stdout",
        applyEmit},
       {"--disable-fusion", Form::Equals, "NAME", "leave a fusion out",
        applyDisable},
+      {"--remarks", Form::Equals, "CATEGORY,...",
+       "say on stderr what was done and what was not, and why: fusion, "
+       "stepping",
+       [](Options &o, StringRef list) -> std::string {
+         for (StringRef part : llvm::split(list, ',')) {
+           std::string error = oneOf("--remarks", part, {"fusion", "stepping"});
+           if (!error.empty())
+             return error;
+           o.remarks.push_back(part.str());
+         }
+         return "";
+       }},
+      {"--remarks-output", Form::Equals, "FILE.yaml",
+       "all remarks as LLVM's optimisation records",
+       text(&Options::remarksOutput)},
+      {"--explain-fusion", Form::Flag, "",
+       "print which ops went into which kernel, and what was left alone",
+       flag(&Options::explainFusion)},
       {"--dump-ir", Form::Equals, "DIR", "the module after every phase",
        text(&Options::dumpFolder)},
       {"--timing", Form::OptionalEquals, "FILE.json",

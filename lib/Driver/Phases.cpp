@@ -1,5 +1,6 @@
 //===- Phases.cpp - the compiler's named phases ---------------------------===//
 #include "Phases.h"
+#include "ExplainFusion.h"
 #include "gptc/Checkpoint/Checkpoint.h"
 #include "gptc/Dialect/Gpt/ParseGuard.h"
 #include "gptc/Fusion/Passes.h"
@@ -127,6 +128,8 @@ static LogicalResult checkConstants(ModuleOp module) {
 }
 
 bool Compilation::parse() {
+  if (explains())
+    remarks.collect(context);
   std::string error;
   auto targets = lookupTargets(options.march, error);
   if (!targets)
@@ -190,6 +193,10 @@ bool Compilation::stepping() {
 }
 
 bool Compilation::fusion() {
+  if (explains()) {
+    unfused = moduleOp.clone();
+    sourceOps.emplace(*unfused);
+  }
   return runPasses(moduleOp,
                    [&](OpPassManager &manager) {
                      if (options.optimization == 0)
@@ -198,16 +205,21 @@ bool Compilation::fusion() {
                      fusion.disabled = options.disabledFusions;
                      buildFusionPipeline(manager, fusion);
                    }) &&
-         emitModule(Emit::Fused, ".fused.mlir", moduleOp);
+         reportRemarks() && emitModule(Emit::Fused, ".fused.mlir", moduleOp);
 }
 
 bool Compilation::kernel() {
-  return runPasses(moduleOp, [&](OpPassManager &manager) {
-    OutlineKernelsOptions outline;
-    outline.dequantize = options.dequantize;
-    manager.addPass(createOutlineKernels(outline));
-    manager.addPass(createVerifyOutlined());
-  });
+  if (!runPasses(moduleOp, [&](OpPassManager &manager) {
+        OutlineKernelsOptions outline;
+        outline.dequantize = options.dequantize;
+        manager.addPass(createOutlineKernels(outline));
+        manager.addPass(createVerifyOutlined());
+      }))
+    return false;
+  if (options.explainFusion)
+    llvm::errs() << explainFusion(moduleOp, *sourceOps, remarks);
+  return !wants(Emit::Dot) ||
+         emitText(Emit::Dot, ".dot", fusionGraph(moduleOp, *sourceOps));
 }
 
 std::string Compilation::levelInfix(const Level &level) const {
@@ -349,7 +361,8 @@ bool Compilation::run() {
   // --emit needs the phases up to its last product only.
   Emit last = Emit::Manifest;
   if (!options.emit.empty())
-    last = *llvm::max_element(options.emit);
+    last = std::max(*llvm::max_element(options.emit),
+                    options.explainFusion ? Emit::Dot : Emit::Gpt);
   struct Step {
     StringRef name;
     Phase body;
@@ -360,7 +373,7 @@ bool Compilation::run() {
       {"parse", &Compilation::parse, true, Emit::Gpt},
       {"stepping", &Compilation::stepping, true, Emit::Step},
       {"fusion", &Compilation::fusion, true, Emit::Fused},
-      {"kernel", &Compilation::kernel, true, Emit::Kernels},
+      {"kernel", &Compilation::kernel, true, Emit::Dot},
       {"schedule", &Compilation::schedule, true, Emit::Kernels},
       {"cpu", &Compilation::generate, true, Emit::Mlir},
       {"llvm", &Compilation::translate, false, Emit::Llvm},

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 #include "Diagnostics.h"
+#include "Remarks.h"
 #include "gptc/Checkpoint/Checkpoint.h"
 #include "gptc/Driver/Options.h"
 #include "gptc/Package/OutputFolder.h"
@@ -70,6 +71,9 @@ private:
   bool emitModule(Emit emit, llvm::StringRef extension, mlir::ModuleOp module);
   /// ".x86-64-v3" where there are several levels.
   std::string levelInfix(const Level &level) const;
+  /// Whether something asks which ops of the model a kernel was made of.
+  bool explains() const;
+  bool reportRemarks();
   bool emitProducts();
   bool reportTimings();
 
@@ -85,6 +89,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::ModuleOp moduleOp;           // a view of it
   std::vector<PackageModel> package; // of each level
+  Remarks remarks;
+  mlir::OwningOpRef<mlir::ModuleOp> unfused; // as Fusion found it
+  std::optional<SourceOps> sourceOps;        // of unfused
   std::optional<checkpoint::Checkpoint> checkpointFile;
   std::optional<OutputFolder> folder;
   bool writeWeightsFile = false;

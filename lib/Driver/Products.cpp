@@ -64,6 +64,26 @@ bool Compilation::emitModule(Emit emit, StringRef extension, ModuleOp op) {
   return emitText(emit, extension, text);
 }
 
+bool Compilation::explains() const {
+  return options.explainFusion || !options.remarks.empty() ||
+         !options.remarksOutput.empty() || wants(Emit::Dot);
+}
+
+bool Compilation::reportRemarks() {
+  remarks.sort();
+  for (const std::string &category : options.remarks)
+    llvm::errs() << remarks.lines(category, *sourceOps);
+  if (options.remarksOutput.empty())
+    return true;
+  StringRef folder = llvm::sys::path::parent_path(options.remarksOutput);
+  if (auto error =
+          writeFileAtomically(folder.empty() ? "." : folder,
+                              llvm::sys::path::filename(options.remarksOutput),
+                              remarks.yaml(*sourceOps)))
+    return fail(std::move(error));
+  return true;
+}
+
 /// Opens the checkpoint if the package is to hold weights from it.
 bool Compilation::openCheckpoint() {
   if (options.noWeights || !options.emit.empty())

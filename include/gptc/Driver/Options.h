@@ -17,6 +17,7 @@ enum class Emit {
   Gpt,
   Step,
   Fused,
+  Dot,
   Kernels,
   Mlir,
   Llvm,
@@ -43,6 +44,9 @@ struct Options {
   bool timing = false;
   std::string timingFile;
   bool verbose = false;
+  std::vector<std::string> remarks; ///< categories to print
+  std::string remarksOutput;        ///< file for all as YAML; empty: none
+  bool explainFusion = false;
   std::string reproducer; ///< file
   /// For tests, not in --help: the phase that crashes when it begins.
   std::string testCrash;
