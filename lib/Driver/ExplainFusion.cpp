@@ -84,7 +84,7 @@ static std::string missedText(StringRef function, const SourceOps &ops,
     if (remark.passed || remark.function != function ||
         remark.category != "fusion")
       continue;
-    std::vector<Operation *> about = ops.at(remark.location, function);
+    std::vector<Operation *> about = ops.at(remark.location);
     std::string key =
         fmt::format("{}: {}: {}", namesOf(about), remark.fusion, remark.text);
     Missed &missed = grouped[key];
@@ -111,7 +111,7 @@ std::string gptc::explainFusion(ModuleOp outlined, const SourceOps &ops,
     std::vector<Row> rows;
     llvm::SmallPtrSet<Operation *, 32> used;
     entry.walk([&](gpt::CallOp call) {
-      std::vector<Operation *> in = ops.at(call.getLoc(), name);
+      std::vector<Operation *> in = ops.at(call.getLoc());
       used.insert(in.begin(), in.end());
       rows.push_back({call.getKernel().str(), namesOf(in), call.getLoc()});
     });
@@ -180,7 +180,7 @@ static std::string sourceGraph(func::FuncOp outlined, const SourceOps &ops) {
   outlined.walk([&](gpt::CallOp call) {
     text += fmt::format("  subgraph cluster_{} {{\n    label=\"{}\";\n",
                         clusters++, escaped(call.getKernel()));
-    for (Operation *op : ops.at(call.getLoc(), name))
+    for (Operation *op : ops.at(call.getLoc()))
       node(op, "    ");
     text += "  }\n";
   });

@@ -194,6 +194,7 @@ bool Compilation::stepping() {
 
 bool Compilation::fusion() {
   if (explains()) {
+    SourceOps::number(moduleOp);
     unfused = moduleOp.clone();
     sourceOps.emplace(*unfused);
   }

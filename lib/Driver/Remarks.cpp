@@ -4,37 +4,58 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/ADT/SetVector.h"
+#include <set>
 
 using namespace mlir;
 using namespace gptc;
 
-/// The places that a location is fused of; a name belongs to its place.
-static void collectPlaces(Location location,
-                          llvm::SetVector<Location> &places) {
-  if (auto fused = dyn_cast<FusedLoc>(location))
+/// The numbers in a location.
+static void collectNumbers(Location location, std::set<int64_t> &numbers) {
+  if (auto fused = dyn_cast<FusedLoc>(location)) {
+    if (auto number = dyn_cast_or_null<IntegerAttr>(fused.getMetadata()))
+      numbers.insert(number.getInt());
     for (Location part : fused.getLocations())
-      collectPlaces(part, places);
-  else if (auto site = dyn_cast<CallSiteLoc>(location))
-    collectPlaces(site.getCallee(), places);
-  else
-    places.insert(location);
+      collectNumbers(part, numbers);
+  } else if (auto name = dyn_cast<NameLoc>(location)) {
+    collectNumbers(name.getChildLoc(), numbers);
+  } else if (auto site = dyn_cast<CallSiteLoc>(location)) {
+    collectNumbers(site.getCallee(), numbers);
+  }
+}
+
+static void
+forEachOp(ModuleOp module,
+          llvm::function_ref<void(func::FuncOp, Operation *)> body) {
+  module.walk([&](func::FuncOp function) {
+    function.getBody().walk([&](Operation *op) {
+      if (!op->hasTrait<OpTrait::ConstantLike>() &&
+          !op->hasTrait<OpTrait::IsTerminator>() &&
+          !isa<ml_program::GlobalLoadConstOp>(op))
+        body(function, op);
+    });
+  });
+}
+
+void SourceOps::number(ModuleOp module) {
+  Builder builder(module.getContext());
+  int64_t next = 0;
+  forEachOp(module, [&](func::FuncOp, Operation *op) {
+    // Within the name, by which the op's value is called.
+    auto name = dyn_cast<NameLoc>(op->getLoc());
+    Location place = name ? name.getChildLoc() : op->getLoc();
+    Location marked = FusedLoc::get(builder.getContext(), {place},
+                                    builder.getI64IntegerAttr(next++));
+    op->setLoc(name ? NameLoc::get(name.getName(), marked) : marked);
+  });
 }
 
 SourceOps::SourceOps(ModuleOp module) {
-  module.walk([&](func::FuncOp function) {
-    function.getBody().walk([&](Operation *op) {
-      if (op->hasTrait<OpTrait::ConstantLike>() ||
-          op->hasTrait<OpTrait::IsTerminator>() ||
-          isa<ml_program::GlobalLoadConstOp>(op))
-        return;
-      order.try_emplace(op, order.size());
-      functions[function.getSymName()].push_back(op);
-      llvm::SetVector<Location> places;
-      collectPlaces(op->getLoc(), places);
-      for (Location place : places)
-        ops[place].push_back(op);
-    });
+  forEachOp(module, [&](func::FuncOp function, Operation *op) {
+    std::set<int64_t> numbers;
+    collectNumbers(op->getLoc(), numbers);
+    for (int64_t number : numbers)
+      ops[number] = op;
+    functions[function.getSymName()].push_back(op);
   });
 }
 
@@ -44,22 +65,14 @@ llvm::ArrayRef<Operation *> SourceOps::of(StringRef function) const {
                                   : llvm::ArrayRef(found->second);
 }
 
-std::vector<Operation *> SourceOps::at(Location location,
-                                       StringRef function) const {
-  llvm::SetVector<Location> places;
-  collectPlaces(location, places);
-  llvm::SetVector<Operation *> found;
-  for (Location place : places)
-    if (auto at = ops.find(place); at != ops.end())
-      for (Operation *op : at->second)
-        if (function.empty() ||
-            op->getParentOfType<func::FuncOp>().getSymName() == function)
-          found.insert(op);
-  std::vector<Operation *> sorted(found.begin(), found.end());
-  llvm::sort(sorted, [&](Operation *a, Operation *b) {
-    return order.lookup(a) < order.lookup(b);
-  });
-  return sorted;
+std::vector<Operation *> SourceOps::at(Location location) const {
+  std::set<int64_t> numbers;
+  collectNumbers(location, numbers);
+  std::vector<Operation *> found;
+  for (int64_t number : numbers)
+    if (Operation *op = ops.lookup(number))
+      found.push_back(op);
+  return found;
 }
 
 std::string gptc::opText(Operation *op) {
@@ -86,7 +99,7 @@ struct Collector : remark::detail::MLIRRemarkStreamerBase {
       text += arg.val;
     remarks.push_back({passed, remark.getCategoryName().str(),
                        remark.getRemarkName().str(), remark.getFunction().str(),
-                       std::move(text), remark.getLocation()});
+                       std::move(text), remark.getLocation(), remarks.size()});
   }
   std::vector<FusionRemark> &remarks;
 };
@@ -103,13 +116,14 @@ void Remarks::collect(MLIRContext &context) {
 void Remarks::sort() {
   auto place = [](const FusionRemark &remark) {
     auto at = remark.location->findInstanceOf<FileLineColLoc>();
-    return at ? std::pair(at.getLine(), at.getColumn()) : std::pair(0u, 0u);
+    return std::tuple(at ? at.getLine() : 0u, at ? at.getColumn() : 0u,
+                      remark.number);
   };
   for (auto begin = remarks.begin(); begin != remarks.end();) {
     auto end = std::find_if(begin, remarks.end(), [&](const auto &remark) {
       return remark.fusion != begin->fusion;
     });
-    std::stable_sort(begin, end, [&](const auto &a, const auto &b) {
+    std::sort(begin, end, [&](const auto &a, const auto &b) {
       return place(a) < place(b);
     });
     begin = end;
@@ -118,7 +132,7 @@ void Remarks::sort() {
 
 static std::string opsText(const FusionRemark &remark, const SourceOps &ops) {
   std::string text;
-  for (Operation *op : ops.at(remark.location, remark.function))
+  for (Operation *op : ops.at(remark.location))
     text += (text.empty() ? "" : ", ") + opText(op);
   return text;
 }
@@ -158,7 +172,7 @@ std::string Remarks::yaml(const SourceOps &ops) const {
                           place.getColumn());
     text += fmt::format("Function:        {}\nArgs:\n  - Remark:          {}\n",
                         quoted(remark.function), quoted(remark.text));
-    for (Operation *op : ops.at(remark.location, remark.function))
+    for (Operation *op : ops.at(remark.location))
       text += fmt::format("  - Op:              {}\n", quoted(opText(op)));
     text += "...\n";
   }

@@ -14,26 +14,25 @@
 
 namespace gptc {
 
-/// The ops of a module by where they are written. Passes keep the places of
-/// what they fuse, so a fused op leads back to what it was made of.
+/// The ops of a module by number. `number` marks their locations; passes keep
+/// the locations of what they fuse, so a fused op leads back to its ops.
 class SourceOps {
 public:
-  /// Takes the ops of all functions, constants and weights aside. The module
-  /// must live as long as this.
+  /// Marks the ops of all functions but constants, weights and terminators.
+  /// Places and names stay.
+  static void number(mlir::ModuleOp module);
+
+  /// Finds the marked ops of a module, which must live as long as this.
   explicit SourceOps(mlir::ModuleOp module);
 
-  /// The ops written at the places that `location` is fused of, in the order
-  /// of the module.
-  std::vector<mlir::Operation *> at(mlir::Location location,
-                                    llvm::StringRef function = "") const;
-
+  /// The ops that `location` is fused of, in the order of the module.
+  std::vector<mlir::Operation *> at(mlir::Location location) const;
   /// All ops of a function in order.
   llvm::ArrayRef<mlir::Operation *> of(llvm::StringRef function) const;
 
 private:
   llvm::StringMap<std::vector<mlir::Operation *>> functions;
-  llvm::DenseMap<mlir::Location, std::vector<mlir::Operation *>> ops;
-  llvm::DenseMap<mlir::Operation *, unsigned> order;
+  llvm::DenseMap<int64_t, mlir::Operation *> ops;
 };
 
 /// "gpt.linear %q", or the op's name alone if the model names no result.
@@ -45,6 +44,7 @@ struct FusionRemark {
   bool passed;
   std::string category, fusion, function, text;
   mlir::Location location;
+  size_t number; ///< in the order of the passes' work
 };
 
 class Remarks {

@@ -51,6 +51,10 @@ FailureOr<Flash> matchFlash(gpt::MatmulOp output, Refuse refuse) {
   if (output.getType() != a.q.getType())
     return refuse(output, "expected a result of the queries' type");
 
+  auto type = cast<RankedTensorType>(a.q.getType());
+  if (type.isDynamicDim(type.getRank() - 1))
+    return refuse(output, "expected a static head size D of queries, keys and "
+                          "values");
   auto read = a.k.getDefiningOp<gpt::KVReadOp>();
   if (!read)
     return result;
@@ -97,7 +101,13 @@ struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
                  flash->cache ? "attention over the KV cache"
                               : "attention over tensors");
     const Attention &a = flash->attention;
-    Location loc = output.getLoc();
+    // Named after the output, and all that goes in.
+    SmallVector<Location> places{output.getLoc()};
+    for (Operation *op : a.chain)
+      places.push_back(op->getLoc());
+    if (flash->cache)
+      places.push_back(a.k.getLoc());
+    Location loc = rewriter.getFusedLoc(places);
     UnitAttr causal = a.causal ? rewriter.getUnitAttr() : UnitAttr();
     FloatAttr scale = rewriter.getF64FloatAttr(a.scale), softcap, fill;
     IntegerAttr groups = rewriter.getI64IntegerAttr(a.groups), window;
@@ -111,10 +121,11 @@ struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
     if (a.fill)
       fill = rewriter.getF64FloatAttr(*a.fill);
     if (!flash->cache) {
-      rewriter.replaceOpWithNewOp<gpt::FlashAttentionOp>(
-          output, output.getType(), a.q, a.k, a.v, Value(), Value(), Value(),
-          a.mask, IntegerAttr(), causal, window, scale, softcap, slopes, fill,
-          groups);
+      Value attended = gpt::FlashAttentionOp::create(
+          rewriter, loc, output.getType(), a.q, a.k, a.v, Value(), Value(),
+          Value(), a.mask, IntegerAttr(), causal, window, scale, softcap,
+          slopes, fill, groups);
+      rewriter.replaceOp(output, attended);
       return success();
     }
     auto q = cast<RankedTensorType>(a.q.getType());

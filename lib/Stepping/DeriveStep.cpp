@@ -134,11 +134,14 @@ void DeriveStep::derive(func::FuncOp func, StepPlan &plan) {
     for (Operation *op : attention.chain)
       op->moveBefore(attention.output);
     builder.setInsertionPoint(attention.chain.front());
-    Location loc = placeOf(attention.output);
-    cache = gpt::KVAppendOp::create(builder, loc, cacheType, cache, attention.k,
-                                    attention.v, positions, sequences, layer);
+    // Each at the place of its reason, so that they can be told apart.
+    Operation *keys = attention.k.getDefiningOp();
+    cache = gpt::KVAppendOp::create(
+        builder, placeOf(keys ? keys : attention.output), cacheType, cache,
+        attention.k, attention.v, positions, sequences, layer);
     Type type = attention.k.getType();
-    auto read = gpt::KVReadOp::create(builder, loc, type, type, cache, layer);
+    auto read = gpt::KVReadOp::create(builder, placeOf(attention.output), type,
+                                      type, cache, layer);
     attention.scores.getBMutable().assign(read.getKeys());
     attention.output.getBMutable().assign(read.getValues());
     ++numLayers;
