@@ -78,6 +78,11 @@ template <typename Format> struct Widen {
   static Out convert(In x) { return Format::toFloat(x); }
 };
 
+/// The feature of the source that is packed as feature i.
+int64_t sourceFeature(const gptc_weight_desc &w, int64_t i) {
+  return w.n0 + (w.take ? i / w.take * w.of + i % w.take : i);
+}
+
 int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /// Panels from rows of output features: source [N, K].
@@ -91,20 +96,21 @@ void packTransposed(const gptc_weight_desc &w, const char *source,
     int64_t features = smaller(nr, w.n - n);
     if (features < nr)
       memset(out, 0, sizeof(Out) * nr * k);
-    const char *rows = source + (w.n0 + n) * k * sizeof(In);
+    auto row = [&](int64_t j) {
+      return source + sourceFeature(w, n + j) * k * sizeof(In);
+    };
     int64_t k0 = 0;
     for (; k0 + transposeK <= k; k0 += transposeK)
       for (int64_t j = 0; j < features; ++j) {
         In line[transposeK];
-        memcpy(line, rows + (j * k + k0) * sizeof(In), sizeof(line));
+        memcpy(line, row(j) + k0 * sizeof(In), sizeof(line));
         Out *to = out + k0 * nr + j;
         for (int64_t i = 0; i < transposeK; ++i)
           to[i * nr] = Convert::convert(line[i]);
       }
     for (; k0 < k; ++k0)
       for (int64_t j = 0; j < features; ++j)
-        out[k0 * nr + j] =
-            Convert::convert(load<In>(rows + (j * k + k0) * sizeof(In)));
+        out[k0 * nr + j] = Convert::convert(load<In>(row(j) + k0 * sizeof(In)));
   }
 }
 
@@ -116,10 +122,11 @@ void packStraight(const gptc_weight_desc &w, const char *source,
   const int64_t nr = w.panel, k = w.k;
   for (int64_t n = 0; n < w.n; n += nr) {
     int64_t features = smaller(nr, w.n - n);
-    const char *row = source + (w.n0 + n) * sizeof(In);
+    const char *row = source;
     for (int64_t i = 0; i < k; ++i, row += w.source_cols * sizeof(In)) {
       for (int64_t j = 0; j < features; ++j)
-        out[j] = Convert::convert(load<In>(row + j * sizeof(In)));
+        out[j] = Convert::convert(
+            load<In>(row + sourceFeature(w, n + j) * sizeof(In)));
       for (int64_t j = features; j < nr; ++j)
         out[j] = 0;
       out += nr;
@@ -131,7 +138,8 @@ template <typename Convert>
 void packVector(const gptc_weight_desc &w, const char *source, float *out) {
   using In = typename Convert::In;
   for (int64_t j = 0; j < w.n; ++j)
-    out[j] = Convert::convert(load<In>(source + (w.n0 + j) * sizeof(In)));
+    out[j] =
+        Convert::convert(load<In>(source + sourceFeature(w, j) * sizeof(In)));
 }
 
 template <typename Format>
@@ -225,10 +233,12 @@ int packBlocks(const gptc_weight_desc &w, const char *source, char *out) {
   if (vector) {
     float values[blockK];
     Block block;
+    int64_t held = -1; // the block in `values`
     for (int64_t j = 0; j < w.n; ++j) {
-      int64_t at = w.n0 + j;
-      if (j == 0 || at % blockK == 0) {
-        readBlock(dtype, source + at / blockK * bytes, block);
+      int64_t at = sourceFeature(w, j);
+      if (at / blockK != held) {
+        held = at / blockK;
+        readBlock(dtype, source + held * bytes, block);
         dequantizeBlock(dtype, block, values, 1);
       }
       reinterpret_cast<float *>(out)[j] = values[at % blockK];
@@ -247,7 +257,9 @@ int packBlocks(const gptc_weight_desc &w, const char *source, char *out) {
     for (int64_t b = 0; b < blocks; ++b, out += packedBlock)
       for (int64_t j = 0; j < features; ++j) {
         Block block;
-        readBlock(dtype, source + ((w.n0 + n + j) * blocks + b) * bytes, block);
+        readBlock(dtype,
+                  source + (sourceFeature(w, n + j) * blocks + b) * bytes,
+                  block);
         if (keep)
           storeBlock(dtype, block, out, nr, j);
         else

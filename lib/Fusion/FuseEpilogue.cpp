@@ -3,17 +3,24 @@
 // Matches:  %y = gpt.linear %x, %w
 // Produces: %y = gpt.fused_gemm %x, %w with an empty epilogue
 //
-// Matches:  %g = gpt.gelu %y           (silu, scale, arith and math on tensors)
-// Produces: the scalar op at the end of the epilogue
+// Matches:  %a, %b = gpt.split (gpt.fused_gemm %x, %w)
+// Produces: %a, %b = gpt.fused_gemm %x sections of the parts of %w
+//
+// Matches:  %g = gpt.gelu %y           (silu, scale, arith and math on tensors,
+//                                       constants and gpt.broadcast rows
+//                                       beside)
+// Produces: the scalar op at the end of the epilogue; %y stays a result if it
+//           has another user
 //
 // Matches:  %h = arith.mulf (silu (gemm %x, %wg)), (gemm %x, %wu)
 // Produces: %h = gpt.fused_gemm lanes %x, %wg, %wu { mulf (silu %g), %u }
 //
-// Matches:  %z = arith.addf %r, %y     (also subf, mulf; either side)
+// Matches:  %z = arith.addf %r, %y     (any elementwise op; either side)
 // Produces: %z = gpt.fused_gemm residual %r
 //
-// The GEMM's value must have no other user; nothing is computed twice.
-// Refuses activations of other ranks than [T, K].
+// No GEMM is computed twice and no value with another user goes. Refuses
+// activations of other ranks than [T, K], another operand beside a GEMM of
+// several sections, and one that depends on the GEMM.
 //
 //===----------------------------------------------------------------------===//
 #include "GemmParts.h"
@@ -32,8 +39,8 @@ namespace {
 constexpr StringRef kName = "fuse-epilogue";
 
 /// The elementwise tensor op `op` on scalars.
-Value emitScalar(OpBuilder &b, Location loc, Operation *op,
-                 ArrayRef<Value> operands) {
+Value emitScalar(OpBuilder &b, Operation *op, ArrayRef<Value> operands) {
+  Location loc = op->getLoc();
   if (auto scale = dyn_cast<gpt::ScaleOp>(op)) {
     // The factor is rounded to f32 once, as the op says.
     Value factor = arith::ConstantOp::create(
@@ -45,20 +52,54 @@ Value emitScalar(OpBuilder &b, Location loc, Operation *op,
   return b.create(state)->getResult(0);
 }
 
-/// The GEMM whose only used value is `value`, used by nothing but one op.
-gpt::FusedGemmOp soleGemm(Value value, Operation *user) {
+/// The GEMM of this block that computes `value`, else null.
+gpt::FusedGemmOp gemmOf(Value value, Operation *user) {
   auto gemm = value.getDefiningOp<gpt::FusedGemmOp>();
-  return gemm && value.hasOneUse() && gemm->getBlock() == user->getBlock() &&
+  return gemm && gemm->getBlock() == user->getBlock() &&
                  value != gemm.getCacheResult()
              ? gemm
              : gpt::FusedGemmOp();
 }
 
-/// A GEMM of one region and nothing but its tensor, so that it may move down to
-/// its user.
+/// Whether a GEMM of several sections computes nothing but tensors.
 bool isPlain(gpt::FusedGemmOp gemm) {
-  return gemm.numSections() == 1 && !gemm.getCache() && !gemm.getRopeTable();
+  return !gemm.getCache() && !gemm.getRopeTable();
 }
+
+/// The numbers by column that `value` repeats for every row, else null.
+Value rowOf(Value value) {
+  auto broadcast = value.getDefiningOp<gpt::BroadcastOp>();
+  if (!broadcast)
+    return {};
+  auto x = cast<RankedTensorType>(broadcast.getX().getType());
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getRank() == 2 && x.getRank() == 1 && !x.isDynamicDim(0) &&
+                 x.getDimSize(0) == type.getDimSize(1)
+             ? broadcast.getX()
+             : Value();
+}
+
+/// The first user of `gemm`, besides `except`, that runs before `op`; null if
+/// `gemm` may move there. Rows that only `op` uses ask for its sizes alone.
+Operation *userBefore(gpt::FusedGemmOp gemm, Operation *op,
+                      Operation *except = nullptr) {
+  for (OpOperand &use : gemm->getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<gpt::BroadcastOp>(user) && isLike(use) &&
+        rowOf(user->getResult(0)) &&
+        llvm::all_of(user->getUsers(),
+                     [&](Operation *other) { return other == op; }))
+      continue;
+    if (user != except && user != op &&
+        (user->getBlock() != op->getBlock() || user->isBeforeInBlock(op)))
+      return user;
+  }
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Linears and packed ones
+//===----------------------------------------------------------------------===//
 
 struct LinearPattern : OpRewritePattern<gpt::LinearOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -68,11 +109,157 @@ struct LinearPattern : OpRewritePattern<gpt::LinearOp> {
           return rewriter.notifyMatchFailure(at, why);
         })))
       return failure();
-    auto gemm = GemmParts(op).create(rewriter, op.getLoc());
+    auto gemm = GemmParts(op).create(rewriter);
     rewriter.replaceOp(op, gemm.outputOf(0));
     return success();
   }
 };
+
+/// The GEMM that a split, perhaps of its heads, takes apart.
+FailureOr<gpt::FusedGemmOp> matchSplit(gpt::SplitOp op, Refuse refuse) {
+  Value packed = op.getX();
+  auto heads = packed.getDefiningOp<gpt::SplitHeadsOp>();
+  gpt::FusedGemmOp gemm = gemmOf(heads ? heads.getX() : packed, op);
+  if (!gemm)
+    return refuse(op, "expected the split of a GEMM's value, or of its heads");
+  if (gemm.numSections() != 1 || gemm.getLanes() || !isPlain(gemm) ||
+      !gemm.getResiduals().empty() || !isIdentity(gemm.getEpilogues()[0]))
+    return refuse(op, "expected a GEMM without an epilogue before the split; "
+                      "what stands between may stand after it, part by part");
+  if (!packed.hasOneUse() || (heads && !heads.getX().hasOneUse()))
+    return refuse(op, "expected the split to be the only user of the packed "
+                      "projection; its other users need it as one tensor");
+  if (!isWhole(gemm.getWeights()[0]) ||
+      (gemm.biasOf(0) && !isWhole(gemm.biasOf(0))))
+    return refuse(op, "expected a packed weight that is no part of another");
+  return gemm;
+}
+
+struct SplitPattern : OpRewritePattern<gpt::SplitOp> {
+  SplitPattern(MLIRContext *context, Pass::Statistic &numFused)
+      : OpRewritePattern(context), numFused(numFused) {}
+  LogicalResult matchAndRewrite(gpt::SplitOp op,
+                                PatternRewriter &rewriter) const override {
+    FailureOr<gpt::FusedGemmOp> gemm =
+        matchSplit(op, [&](Operation *at, const Twine &why) {
+          return rewriter.notifyMatchFailure(at, why);
+        });
+    if (failed(gemm))
+      return failure();
+    ++numFused;
+    remarkPassed(op, "fusion", kName,
+                 "packed projection in " + Twine(op.getNumResults()) +
+                     " sections");
+    GemmParts whole(*gemm), parts(*gemm);
+    parts.weights.clear();
+    parts.sections.clear();
+    parts.places.push_back(op.getLoc());
+    rewriter.setInsertionPoint(*gemm);
+    int64_t from = 0, of = op.getX().getType().getShape().back();
+    for (Type type : op.getParts().getTypes()) {
+      int64_t take = cast<RankedTensorType>(type).getShape().back();
+      parts.addSection(
+          partOf(rewriter, gemm->getLoc(), whole.weights[0], {from, take, of}));
+      from += take;
+    }
+    gpt::FusedGemmOp made = parts.create(rewriter);
+    auto heads = op.getX().getDefiningOp<gpt::SplitHeadsOp>();
+    rewriter.setInsertionPoint(op);
+    SmallVector<Value> values(made.getOutputs());
+    if (heads)
+      for (auto [value, part] : llvm::zip(values, op.getParts()))
+        value = gpt::SplitHeadsOp::create(rewriter, op.getLoc(), part.getType(),
+                                          value);
+    rewriter.replaceOp(op, values);
+    if (heads)
+      rewriter.eraseOp(heads);
+    rewriter.eraseOp(*gemm);
+    return success();
+  }
+  Pass::Statistic &numFused;
+};
+
+//===----------------------------------------------------------------------===//
+// Elementwise ops
+//===----------------------------------------------------------------------===//
+
+/// What an operand of an absorbed op is: a constant, a value of the section, or
+/// a residual.
+struct Source {
+  std::optional<double> constant;
+  std::optional<unsigned> yield;
+  Value residual;
+};
+
+struct Absorbed {
+  gpt::FusedGemmOp gemm;
+  unsigned section = 0;
+  SmallVector<Source> sources; // one for each operand
+  Operation *place = nullptr;  // before which the new GEMM stands
+};
+
+/// How the GEMM before `op` takes it into its epilogue; with tensors beside
+/// only if `residuals`.
+FailureOr<Absorbed> matchAbsorbed(Operation *op, bool residuals,
+                                  Refuse refuse) {
+  auto type = op->getNumResults() == 1
+                  ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
+                  : RankedTensorType();
+  if (!type || !isElementwise(op) || isa<gpt::DropoutOp>(op))
+    return refuse(op, "expected an op on numbers of one type in an epilogue, "
+                      "got " +
+                          op->getName().getStringRef() +
+                          "; write relu as arith.maximumf with 0");
+  Absorbed result;
+  // The last GEMM, so that the others have run.
+  for (Value operand : op->getOperands())
+    if (gpt::FusedGemmOp gemm = gemmOf(operand, op))
+      if (!result.gemm || result.gemm->isBeforeInBlock(gemm))
+        result.gemm = gemm;
+  gpt::FusedGemmOp gemm = result.gemm;
+  if (!gemm)
+    return refuse(op, "expected the value of a GEMM");
+
+  std::optional<unsigned> section;
+  bool late = false;
+  for (Value operand : op->getOperands()) {
+    Source &source = result.sources.emplace_back();
+    if (operand.getDefiningOp() == gemm) {
+      GemmValue value = gemmValueOf(cast<OpResult>(operand));
+      if (section && *section != value.section)
+        return refuse(op, "expected values of one section, got those of two "
+                          "that cannot be lanes: lanes have equal widths, no "
+                          "rope and no KV append");
+      section = value.section;
+      source.yield = value.yield;
+      continue;
+    }
+    source.constant = splatConstant(operand);
+    if (source.constant)
+      continue;
+    source.residual = rowOf(operand);
+    if (!source.residual) {
+      if (!residuals)
+        return refuse(op, "expected one tensor operand");
+      source.residual = operand;
+    }
+    if (gemm.numSections() != 1 || !isPlain(gemm))
+      return refuse(op, "expected a GEMM of one section, or lanes, beside "
+                        "another tensor, got " +
+                            Twine(gemm.numSections()) +
+                            " sections; the op stays a kernel of its own");
+    late |= !canHoist(source.residual, gemm);
+  }
+  result.section = *section;
+  result.place = late ? op : gemm.getOperation();
+  if (late)
+    if (Operation *user = userBefore(gemm, op))
+      return refuse(op, "expected the other operand to be known before the "
+                        "GEMM, since its value is used by " +
+                            user->getName().getStringRef() +
+                            " in between; compute the other operand first");
+  return result;
+}
 
 /// Base of the patterns on elementwise ops.
 struct ElementwisePattern : RewritePattern {
@@ -83,152 +270,212 @@ struct ElementwisePattern : RewritePattern {
   Pass::Statistic &numFused;
 };
 
-struct ActivationPattern : ElementwisePattern {
+/// Absorbs an op; with other tensors only if `residuals`.
+template <bool residuals> struct AbsorbPattern : ElementwisePattern {
   using ElementwisePattern::ElementwisePattern;
   LogicalResult matchAndRewrite(Operation *op,
                                 PatternRewriter &rewriter) const override {
-    if (!isElementwise(op) ||
-        !isa<RankedTensorType>(op->getResult(0).getType()))
-      return rewriter.notifyMatchFailure(op, "expected an elementwise op");
-    // One operand from the GEMM, constants besides.
-    gpt::FusedGemmOp gemm;
-    Value source;
-    for (Value operand : op->getOperands()) {
-      if (splatConstant(operand))
-        continue;
-      if (source)
-        return rewriter.notifyMatchFailure(op, "expected one tensor operand");
-      source = operand;
-      gemm = soleGemm(operand, op);
-    }
-    if (!gemm)
-      return rewriter.notifyMatchFailure(
-          op, "expected the only user of the value of a GEMM");
-    unsigned section = sectionOf(cast<OpResult>(source));
+    FailureOr<Absorbed> match =
+        matchAbsorbed(op, residuals, [&](Operation *at, const Twine &why) {
+          return rewriter.notifyMatchFailure(at, why);
+        });
+    if (failed(match))
+      return failure();
+    bool residual = llvm::any_of(match->sources, [](const Source &source) {
+      return static_cast<bool>(source.residual);
+    });
     ++numFused;
     remarkPassed(op, "fusion", kName,
-                 op->getName().getStringRef() + " in the GEMM's epilogue");
+                 residual ? Twine("residual in the GEMM's epilogue")
+                          : op->getName().getStringRef() +
+                                " in the GEMM's epilogue");
 
+    gpt::FusedGemmOp gemm = match->gemm;
     GemmParts parts(gemm);
-    parts.sections[section].emit =
-        [&, inner = parts.sections[section].emit](OpBuilder &b, Location loc,
-                                                  ArrayRef<Value> args) {
-          Value y = inner(b, loc, args);
-          SmallVector<Value> operands;
-          for (Value operand : op->getOperands())
-            if (operand == source)
-              operands.push_back(y);
-            else
-              operands.push_back(arith::ConstantOp::create(
-                  b, loc, b.getF32FloatAttr(*splatConstant(operand))));
-          return emitScalar(b, op->getLoc(), op, operands);
-        };
-    rewriter.setInsertionPoint(gemm);
+    SmallVector<size_t> numbers; // of the residuals, by operand
+    for (const Source &source : match->sources) {
+      auto *known = llvm::find(parts.residuals, source.residual);
+      numbers.push_back(known - parts.residuals.begin());
+      if (!source.residual || known != parts.residuals.end())
+        continue;
+      parts.residuals.push_back(source.residual);
+      if (match->place == gemm.getOperation())
+        hoist(rewriter, source.residual, gemm);
+    }
+    parts.places.push_back(op->getLoc());
+    GemmSection &section = parts.sections[match->section];
+    size_t before = gemm.getResiduals().size(), now = parts.residuals.size();
+    section.emit = [&, inner = section.emit](OpBuilder &b, Location loc,
+                                             ArrayRef<Value> args) {
+      GemmSection::Yields yields = inner(b, loc, args.drop_back(now - before));
+      SmallVector<Value> operands;
+      for (auto [source, number] : llvm::zip(match->sources, numbers))
+        if (source.constant)
+          operands.push_back(arith::ConstantOp::create(
+              b, loc, b.getF32FloatAttr(*source.constant)));
+        else
+          operands.push_back(source.yield ? yields[*source.yield]
+                                          : args[args.size() - now + number]);
+      yields.push_back(emitScalar(b, op, operands));
+      return yields;
+    };
+    rewriter.setInsertionPoint(match->place);
     gpt::FusedGemmOp made = replaceGemm(rewriter, gemm, parts);
-    rewriter.replaceOp(op, made.outputOf(section));
+    SmallVector<Value> operands(op->getOperands());
+    rewriter.replaceOp(op, made.outputsOf(match->section).back());
+    // Rows may stand before the new GEMM, whose sizes they ask for.
+    for (Value operand : operands)
+      if (auto broadcast = operand.getDefiningOp<gpt::BroadcastOp>();
+          broadcast && broadcast->use_empty())
+        rewriter.eraseOp(broadcast);
     rewriter.eraseOp(gemm);
     return success();
   }
 };
 
-/// Two GEMMs of one activation that meet in a binary elementwise op.
-LogicalResult matchLanes(Operation *op, Refuse refuse) {
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+/// Two GEMMs of one activation, or two sections of one GEMM, that meet in an
+/// elementwise op; nothing else does.
+struct Lanes {
+  gpt::FusedGemmOp first, second; // in the block; second null: sections
+  Operation *place = nullptr;
+};
+
+FailureOr<Lanes> matchLanes(Operation *op, Refuse refuse) {
   if (!isElementwise(op) || op->getNumOperands() != 2)
     return refuse(op, "expected a binary elementwise op");
-  gpt::FusedGemmOp lanes[] = {soleGemm(op->getOperand(0), op),
-                              soleGemm(op->getOperand(1), op)};
-  for (gpt::FusedGemmOp lane : lanes)
-    if (!lane || !isPlain(lane) || lane.getLanes() ||
-        !lane.getResiduals().empty())
-      return refuse(op, "expected two GEMMs of one weight without residuals, "
-                        "used by nothing else");
-  if (lanes[0].getX() != lanes[1].getX())
+  Lanes result;
+  result.first = gemmOf(op->getOperand(0), op);
+  result.second = gemmOf(op->getOperand(1), op);
+  if (!result.first || !result.second)
+    return refuse(op, "expected two GEMMs");
+  if (result.first == result.second) {
+    gpt::FusedGemmOp gemm = result.first;
+    auto section = [&](unsigned i) {
+      return gemmValueOf(cast<OpResult>(op->getOperand(i))).section;
+    };
+    if (gemm.numSections() != 2 || !isPlain(gemm) || section(0) == section(1))
+      return refuse(op, "expected the two sections of one GEMM");
+    result.place = gemm;
+    result.second = {};
+    return result;
+  }
+  for (gpt::FusedGemmOp gemm : {result.first, result.second})
+    if (gemm.numSections() != 1 || !isPlain(gemm) || gemm.getLanes())
+      return refuse(op, "expected two GEMMs of one weight");
+  if (result.first.getX() != result.second.getX())
     return refuse(op, "expected two GEMMs of the same activation");
-  return success();
+  if (result.second->isBeforeInBlock(result.first))
+    std::swap(result.first, result.second);
+  result.place = result.first;
+  if (llvm::all_of(result.second->getOperands(),
+                   [&](Value value) { return canHoist(value, result.first); }))
+    return result;
+  if (userBefore(result.first, result.second, result.second))
+    return refuse(op, "expected the weights of both GEMMs before the first");
+  // A residual of the second that comes from the first is no lane.
+  if (llvm::is_contained(result.first->getUsers(),
+                         result.second.getOperation()))
+    return refuse(op, "expected two GEMMs that do not depend on each other");
+  result.place = result.second;
+  return result;
 }
 
 struct LanesPattern : ElementwisePattern {
   using ElementwisePattern::ElementwisePattern;
   LogicalResult matchAndRewrite(Operation *op,
                                 PatternRewriter &rewriter) const override {
-    if (failed(matchLanes(op, [&](Operation *at, const Twine &why) {
-          return rewriter.notifyMatchFailure(at, why);
-        })))
-      return failure();
-    ++numFused;
-    remarkPassed(op, "fusion", kName, "two GEMMs as lanes of one");
-    auto first = op->getOperand(0).getDefiningOp<gpt::FusedGemmOp>();
-    auto second = op->getOperand(1).getDefiningOp<gpt::FusedGemmOp>();
-    GemmParts parts(first), other(second);
-    parts.lanes = true;
-    parts.weights.append(other.weights);
-    parts.sections[0].emit =
-        [&, inner = parts.sections[0].emit](OpBuilder &b, Location loc,
-                                            ArrayRef<Value> args) {
-          Value left = inner(b, loc, args[0]);
-          Value right = other.sections[0].emit(b, loc, args[1]);
-          return emitScalar(b, op->getLoc(), op, {left, right});
-        };
-    gpt::FusedGemmOp made = parts.create(
-        rewriter, rewriter.getFusedLoc({first.getLoc(), second.getLoc()}));
-    rewriter.replaceOp(op, made.outputOf(0));
-    rewriter.eraseOp(first);
-    rewriter.eraseOp(second);
-    return success();
-  }
-};
-
-/// The operand of `op` whose GEMM takes the other operand as a residual.
-FailureOr<unsigned> matchResidual(Operation *op, Refuse refuse) {
-  if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op) ||
-      !isElementwise(op))
-    return refuse(op, "expected addf, subf or mulf");
-  std::optional<unsigned> best;
-  for (unsigned i : {0u, 1u}) {
-    gpt::FusedGemmOp gemm = soleGemm(op->getOperand(i), op);
-    if (!gemm || !isPlain(gemm))
-      continue;
-    // The later of two, so that the other runs first.
-    if (!best || op->getOperand(*best).getDefiningOp()->isBeforeInBlock(gemm))
-      best = i;
-  }
-  if (!best)
-    return refuse(op, "expected the only user of the value of a GEMM of one "
-                      "section");
-  return *best;
-}
-
-struct ResidualPattern : ElementwisePattern {
-  using ElementwisePattern::ElementwisePattern;
-  LogicalResult matchAndRewrite(Operation *op,
-                                PatternRewriter &rewriter) const override {
-    FailureOr<unsigned> from =
-        matchResidual(op, [&](Operation *at, const Twine &why) {
+    FailureOr<Lanes> match =
+        matchLanes(op, [&](Operation *at, const Twine &why) {
           return rewriter.notifyMatchFailure(at, why);
         });
-    if (failed(from))
+    if (failed(match))
       return failure();
     ++numFused;
-    remarkPassed(op, "fusion", kName, "residual in the GEMM's epilogue");
-    auto gemm = op->getOperand(*from).getDefiningOp<gpt::FusedGemmOp>();
-    GemmParts parts(gemm);
-    parts.residuals.push_back(op->getOperand(1 - *from));
-    parts.sections[0].emit =
-        [&, inner = parts.sections[0].emit](OpBuilder &b, Location loc,
-                                            ArrayRef<Value> args) {
-          Value y = inner(b, loc, args.drop_back());
-          SmallVector<Value, 2> operands{y, args.back()};
-          if (*from == 1)
-            std::swap(operands[0], operands[1]);
-          return emitScalar(b, op->getLoc(), op, operands);
-        };
-    // At the user, where the residual is known.
-    gpt::FusedGemmOp made = parts.create(rewriter, gemm.getLoc());
-    rewriter.replaceOp(op, made.outputOf(0));
-    rewriter.eraseOp(gemm);
+    remarkPassed(op, "fusion", kName,
+                 match->second ? "two GEMMs as lanes of one"
+                               : "two sections of a GEMM as lanes");
+    GemmParts parts(match->first);
+    SmallVector<gpt::FusedGemmOp> gemms{match->first};
+    if (match->second) {
+      gemms.push_back(match->second);
+      GemmParts other(match->second);
+      parts.weights.append(other.weights);
+      parts.sections.append(other.sections);
+      parts.residuals.append(other.residuals);
+      parts.places.append(other.places);
+    }
+    // Accumulators, then residuals: those of the first, of the second.
+    size_t counts[] = {match->first.getResiduals().size(),
+                       match->second ? match->second.getResiduals().size() : 0};
+    GemmSection all;
+    all.emit = [&, sections = parts.sections](OpBuilder &b, Location loc,
+                                              ArrayRef<Value> args) {
+      GemmSection::Yields yields;
+      size_t residual = 2;
+      for (auto [i, section] : llvm::enumerate(sections)) {
+        SmallVector<Value> own{args[i]};
+        llvm::append_range(own, args.slice(residual, counts[i]));
+        residual += counts[i];
+        llvm::append_range(yields, section.emit(b, loc, own));
+      }
+      return yields;
+    };
+    parts.lanes = true;
+    parts.sections = {all};
+    if (match->second && match->place == match->first.getOperation())
+      for (Value value : match->second->getOperands())
+        if (value != match->first.getX())
+          hoist(rewriter, value, match->first);
+    rewriter.setInsertionPoint(match->place);
+    gpt::FusedGemmOp made = parts.create(rewriter);
+    unsigned next = 0;
+    for (gpt::FusedGemmOp gemm : gemms)
+      for (Value output : gemm.getOutputs())
+        rewriter.replaceAllUsesWith(output, made.getOutputs()[next++]);
+    for (gpt::FusedGemmOp gemm : gemms)
+      rewriter.eraseOp(gemm);
     return success();
   }
 };
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Why what is left after a GEMM was left.
+void remarkLeft(Operation *op) {
+  auto missed = [](Operation *at, const Twine &why) -> LogicalResult {
+    remarkMissed(at, "fusion", kName, why);
+    return failure();
+  };
+  if (auto linear = dyn_cast<gpt::LinearOp>(op))
+    return (void)isFusable(linear, missed);
+  if (auto split = dyn_cast<gpt::SplitOp>(op)) {
+    auto heads = split.getX().getDefiningOp<gpt::SplitHeadsOp>();
+    if (gemmOf(heads ? heads.getX() : split.getX(), op))
+      (void)matchSplit(split, missed);
+    return;
+  }
+  if (op->getNumResults() != 1 ||
+      llvm::none_of(op->getOperands(), [&](Value operand) {
+        return static_cast<bool>(gemmOf(operand, op));
+      }))
+    return;
+  if (isa<gpt::ArgmaxOp>(op))
+    return (void)missed(op, "expected ops on one element after the GEMM: "
+                            "argmax needs a whole row, whose columns threads "
+                            "share, so it stays a kernel of its own");
+  bool elementwise =
+      isElementwise(op) ||
+      (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+       op->hasTrait<OpTrait::Elementwise>());
+  if (elementwise)
+    (void)matchAbsorbed(op, /*residuals=*/true, missed);
+}
 
 struct FuseEpilogue : impl::FuseEpilogueBase<FuseEpilogue> {
   void runOnOperation() override {
@@ -241,28 +488,24 @@ struct FuseEpilogue : impl::FuseEpilogueBase<FuseEpilogue> {
     MLIRContext *context = &getContext();
     if (failed(run([&](auto &p) { p.template add<LinearPattern>(context); })) ||
         failed(run([&](auto &p) {
-          p.template add<ActivationPattern>(context, 1, numFused);
+          p.template add<SplitPattern>(context, numFused);
         })) ||
         failed(run([&](auto &p) {
-          p.template add<LanesPattern, ActivationPattern>(context, 1, numFused);
+          p.template add<AbsorbPattern<false>>(context, 1, numFused);
+        })) ||
+        failed(run([&](auto &p) {
+          p.template add<LanesPattern, AbsorbPattern<false>>(context, 1,
+                                                             numFused);
         })) ||
         failed(run([&](auto &p) {
           p.template add<LanesPattern>(context, 2, numFused);
-          p.template add<ResidualPattern, ActivationPattern>(context, 1,
-                                                             numFused);
+          p.template add<AbsorbPattern<true>>(context, 1, numFused);
         })))
       return signalPassFailure();
-
+    dropUnusedResults(getOperation());
     getOperation()->walk([](Operation *op) {
-      if (!isElementwise(op) || op->getParentOfType<gpt::FusedGemmOp>())
-        return;
-      for (Value operand : op->getOperands())
-        if (operand.getDefiningOp<gpt::FusedGemmOp>())
-          return remarkMissed(
-              op, "fusion", kName,
-              operand.hasOneUse()
-                  ? "expected a GEMM of one section"
-                  : "expected no other user of the GEMM's value");
+      if (!op->getParentOfType<gpt::FusedGemmOp>())
+        remarkLeft(op);
     });
   }
 };

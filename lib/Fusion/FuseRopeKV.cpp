@@ -8,8 +8,10 @@
 // Matches:  %c1 = gpt.kv_append %c0, (split_heads %k), (split_heads %v) at ...
 // Produces: the sections append keys and values; %c1 is the GEMM's
 //
-// Refuses heads that have another user: a section that appends has no tensor
-// result.
+// Values that something else needs too (unrotated heads, keys beside the cache)
+// are further results of the section. Refuses positions that are known only
+// after the GEMM, a second rotary embedding, and heads that do not come
+// straight from a section.
 //
 //===----------------------------------------------------------------------===//
 #include "GemmParts.h"
@@ -24,22 +26,35 @@ namespace gptc {
 #include "gptc/Fusion/Passes.h.inc"
 
 namespace {
+constexpr StringRef kName = "fuse-rope-kv";
+
 struct Section {
   gpt::FusedGemmOp gemm;
-  unsigned index = 0;
+  GemmValue value;
 };
 
-/// The section whose split heads are `heads`, used by nothing else.
-FailureOr<Section> matchSection(Operation *user, Value heads, Refuse refuse) {
+/// The value of a section whose split heads are `heads`.
+FailureOr<Section> matchSection(Operation *user, Value heads, StringRef what,
+                                Refuse refuse) {
   auto split = heads.getDefiningOp<gpt::SplitHeadsOp>();
   auto gemm = split ? split.getX().getDefiningOp<gpt::FusedGemmOp>()
                     : gpt::FusedGemmOp();
-  if (!gemm || gemm.getLanes() || gemm->getBlock() != user->getBlock())
-    return refuse(user, "expected the split heads of a section of a "
-                        "gpt.fused_gemm");
-  if (!split->hasOneUse() || !split.getX().hasOneUse())
-    return refuse(split, "expected no other user of the heads");
-  return Section{gemm, sectionOf(cast<OpResult>(split.getX()))};
+  if (!gemm) {
+    Operation *op =
+        split ? split.getX().getDefiningOp() : heads.getDefiningOp();
+    return refuse(user, "expected " + what +
+                            " that are the split heads of a section of the "
+                            "QKV GEMM, got " +
+                            (op ? op->getName().getStringRef()
+                                : StringRef("an argument")) +
+                            "; it fuses once fuse-qkv does and nothing stands "
+                            "between");
+  }
+  if (gemm.getLanes() || !gemm.getResiduals().empty() ||
+      gemm->getBlock() != user->getBlock())
+    return refuse(user, "expected a GEMM of sections in this block, without "
+                        "residuals");
+  return Section{gemm, gemmValueOf(cast<OpResult>(split.getX()))};
 }
 
 /// One id for every row of the GEMM.
@@ -49,28 +64,35 @@ bool hasRowsOf(Value ids, gpt::FusedGemmOp gemm) {
 }
 
 FailureOr<Section> matchRope(gpt::RopeOp op, Refuse refuse) {
-  FailureOr<Section> section = matchSection(op, op.getX(), refuse);
+  FailureOr<Section> section =
+      matchSection(op, op.getX(), "rotary heads", refuse);
   if (failed(section))
     return failure();
   gpt::FusedGemmOp gemm = section->gemm;
-  if (!gemm.getResiduals().empty() || gemm.ropeOf(section->index) ||
-      !isIdentity(gemm.getEpilogues()[section->index]))
-    return refuse(gemm, "expected a section without an epilogue");
-  if (!isBefore(op.getPositions(), gemm) || !hasRowsOf(op.getPositions(), gemm))
+  unsigned index = section->value.section;
+  if (gemm.ropeOf(index) || gemm.appendOf(index) != gpt::Append::None ||
+      !isIdentity(gemm.getEpilogues()[index]))
+    return refuse(op, "expected a section that nothing else is fused into "
+                      "yet, got one that is rotated, appended or mapped "
+                      "before");
+  if (!canHoist(op.getPositions(), gemm) || !hasRowsOf(op.getPositions(), gemm))
     return refuse(op, "expected positions of its rows, known before the GEMM");
   if (Value table = gemm.getRopeTable()) {
     auto made = table.getDefiningOp<gpt::RopeTableOp>();
     if (!made || made.getPositions() != op.getPositions() ||
         made.getRope() != op.getRope())
       return refuse(op, "expected the rotary embedding of the GEMM's other "
-                        "section");
+                        "section: the same positions, base, pairs, dim and "
+                        "scaling");
   }
   return section;
 }
 
-Value emitRotation(OpBuilder &b, Location loc, ArrayRef<Value> args) {
+/// The accumulator and, rotated, it again.
+GemmSection::Yields emitRotation(OpBuilder &b, Location loc,
+                                 ArrayRef<Value> args) {
   Value scaled = arith::MulFOp::create(b, loc, args[0], args[2]);
-  return math::FmaOp::create(b, loc, args[1], args[3], scaled);
+  return {args[0], math::FmaOp::create(b, loc, args[1], args[3], scaled)};
 }
 
 struct FuseRopePattern : OpRewritePattern<gpt::RopeOp> {
@@ -86,9 +108,11 @@ struct FuseRopePattern : OpRewritePattern<gpt::RopeOp> {
     if (failed(section))
       return failure();
     ++numFused;
-    remarkPassed(op, "fusion", "fuse-rope-kv", "rope in the GEMM's epilogue");
+    remarkPassed(op, "fusion", kName, "rope in the GEMM's epilogue");
     gpt::FusedGemmOp gemm = section->gemm;
+    unsigned index = section->value.section;
     GemmParts parts(gemm);
+    hoist(rewriter, op.getPositions(), gemm);
     if (!parts.ropeTable) {
       // As early as the positions are known, so that cse merges the layers'.
       rewriter.setInsertionPointAfterValue(op.getPositions());
@@ -98,12 +122,18 @@ struct FuseRopePattern : OpRewritePattern<gpt::RopeOp> {
                                         rewriter.getF32Type());
       parts.ropeTable = gpt::RopeTableOp::create(
           rewriter, placeOf(op), type, op.getPositions(), op.getRope());
+      if (op.getRope().getRotary() != op.getRope().getDim())
+        parts.rotary = rewriter.getI64IntegerAttr(op.getRope().getRotary());
     }
-    parts.sections[section->index].rope = op.getRope().getPairs();
-    parts.sections[section->index].emit = emitRotation;
+    parts.sections[index].rope = op.getRope().getPairs();
+    parts.sections[index].emit = emitRotation;
+    parts.places.push_back(op.getX().getLoc());
+    parts.places.push_back(op.getLoc());
     rewriter.setInsertionPoint(gemm);
-    rewriter.replaceOp(op, op.getX());
-    replaceGemm(rewriter, gemm, parts);
+    gpt::FusedGemmOp made = replaceGemm(rewriter, gemm, parts);
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOpWithNewOp<gpt::SplitHeadsOp>(op, op.getType(),
+                                                   made.outputsOf(index)[1]);
     rewriter.eraseOp(gemm);
     return success();
   }
@@ -113,22 +143,25 @@ struct FuseRopePattern : OpRewritePattern<gpt::RopeOp> {
 
 struct AppendSections {
   gpt::FusedGemmOp gemm;
-  unsigned keys = 0, values = 0;
+  GemmValue keys, values;
 };
 
 FailureOr<AppendSections> matchAppend(gpt::KVAppendOp op, Refuse refuse) {
-  FailureOr<Section> keys = matchSection(op, op.getKeys(), refuse);
+  FailureOr<Section> keys = matchSection(op, op.getKeys(), "keys", refuse);
   if (failed(keys))
     return failure();
-  FailureOr<Section> values = matchSection(op, op.getValues(), refuse);
+  FailureOr<Section> values =
+      matchSection(op, op.getValues(), "values", refuse);
   if (failed(values))
     return failure();
-  if (keys->gemm != values->gemm || keys->index == values->index)
+  if (keys->gemm != values->gemm ||
+      keys->value.section == values->value.section)
     return refuse(op, "expected keys and values from two sections of one "
                       "gpt.fused_gemm");
   gpt::FusedGemmOp gemm = keys->gemm;
-  if (gemm.getCache() || !gemm.getResiduals().empty())
-    return refuse(gemm, "expected a GEMM without cache and residuals");
+  if (gemm.getCache())
+    return refuse(op, "expected a GEMM that appends to no other cache or "
+                      "layer");
   for (Value value : std::initializer_list<Value>{
            op.getCache(), op.getPositions(), op.getSequences()})
     if (!isBefore(value, gemm))
@@ -136,7 +169,7 @@ FailureOr<AppendSections> matchAppend(gpt::KVAppendOp op, Refuse refuse) {
                         "the GEMM");
   if (!hasRowsOf(op.getPositions(), gemm))
     return refuse(op, "expected a position for every row of the GEMM");
-  return AppendSections{gemm, keys->index, values->index};
+  return AppendSections{gemm, keys->value, values->value};
 }
 
 struct FuseAppendPattern : OpRewritePattern<gpt::KVAppendOp> {
@@ -152,23 +185,33 @@ struct FuseAppendPattern : OpRewritePattern<gpt::KVAppendOp> {
     if (failed(match))
       return failure();
     ++numFused;
-    remarkPassed(op, "fusion", "fuse-rope-kv",
-                 "KV append in the GEMM's epilogue");
+    remarkPassed(op, "fusion", kName, "KV append in the GEMM's epilogue");
     gpt::FusedGemmOp gemm = match->gemm;
     GemmParts parts(gemm);
-    parts.sections[match->keys].append = gpt::Append::Keys;
-    parts.sections[match->values].append = gpt::Append::Values;
+    // The value that is appended stands first; the others stay, if they are
+    // used.
+    for (auto [value, append] :
+         {std::pair(match->keys, gpt::Append::Keys),
+          std::pair(match->values, gpt::Append::Values)}) {
+      GemmSection &section = parts.sections[value.section];
+      section.append = append;
+      section.emit = [yield = value.yield, inner = section.emit](
+                         OpBuilder &b, Location loc, ArrayRef<Value> args) {
+        GemmSection::Yields yields = inner(b, loc, args);
+        yields.insert(yields.begin(), yields[yield]);
+        return yields;
+      };
+    }
+    parts.places.push_back(op.getKeys().getLoc());
+    parts.places.push_back(op.getValues().getLoc());
+    parts.places.push_back(op.getLoc());
     parts.cache = op.getCache();
     parts.positions = op.getPositions();
     parts.sequences = op.getSequences();
     parts.layer = op.getLayer();
-    Operation *keys = op.getKeys().getDefiningOp();
-    Operation *values = op.getValues().getDefiningOp();
     rewriter.setInsertionPoint(gemm);
     gpt::FusedGemmOp made = replaceGemm(rewriter, gemm, parts);
     rewriter.replaceOp(op, made.getCacheResult());
-    rewriter.eraseOp(keys);
-    rewriter.eraseOp(values);
     rewriter.eraseOp(gemm);
     return success();
   }
@@ -182,8 +225,9 @@ struct FuseRopeKV : impl::FuseRopeKVBase<FuseRopeKV> {
     patterns.add<FuseRopePattern, FuseAppendPattern>(&getContext(), numFused);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
+    dropUnusedResults(getOperation());
     auto missed = [](Operation *op, const Twine &why) -> LogicalResult {
-      remarkMissed(op, "fusion", "fuse-rope-kv", why);
+      remarkMissed(op, "fusion", kName, why);
       return failure();
     };
     getOperation()->walk([&](Operation *op) {

@@ -40,6 +40,7 @@ void gptc::buildFusionPipeline(OpPassManager &pm,
                                const FusionOptions &options) {
   pm.addPass(createRemoveDropout());
   pm.addPass(createCanonicalizeAttention());
+  pm.addPass(createCanonicalizeLinear());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   for (const Entry &entry : fusions())

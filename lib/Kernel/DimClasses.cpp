@@ -144,6 +144,10 @@ void DimClasses::addRulesOf(Operation *op) {
         for (Value part : op.getParts())
           leading(op.getX(), part);
       })
+      .Case([&](ArgmaxOp op) {
+        for (int64_t axis = 0; axis < rankOf(op.getResult()); ++axis)
+          unite(op.getX(), axis, op.getResult(), axis);
+      })
       .Case(
           [&](SplitHeadsOp op) { headsRule(*this, op.getX(), op.getResult()); })
       .Case(
@@ -173,7 +177,8 @@ void DimClasses::addRulesOf(Operation *op) {
       .Case([&](KVReadOp op) { uniteAll({op.getKeys(), op.getValues()}); })
       .Case([&](FusedGemmOp op) {
         for (Value residual : op.getResiduals())
-          rows(op.getX(), residual);
+          if (rankOf(residual) == 2)
+            rows(op.getX(), residual);
         for (Value output : op.getOutputs())
           rows(op.getX(), output);
         rows(op.getX(), op.getRopeTable());

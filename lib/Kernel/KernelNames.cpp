@@ -21,6 +21,7 @@ StringRef gptc::kernelKind(Operation *op) {
       .Case([](EmbeddingOp) { return "embedding"; })
       .Case<RopeOp, RotateOp, RopeTableOp>([](auto) { return "rope"; })
       .Case([](SoftmaxOp) { return "softmax"; })
+      .Case([](ArgmaxOp) { return "argmax"; })
       .Case<MaskOp, CausalMaskOp>([](auto) { return "mask"; })
       .Case<KVAppendOp, KVReadOp>([](auto) { return "kv_cache"; })
       .Case<SelectRowsOp, SplitOp, SplitHeadsOp, MergeHeadsOp, PositionsOp>(
@@ -99,6 +100,12 @@ static std::string gemmName(FusedGemmOp op) {
     name += ("_" + word).str();
   if (!op.getResiduals().empty())
     name += "_residual";
+  // Values beside the one that each section has.
+  int64_t values = 0;
+  for (int64_t i = 0; i < op.numSections(); ++i)
+    values += op.numYields(i);
+  if (values > op.numSections())
+    name += fmt::format("_and{}", values - op.numSections());
   return name;
 }
 
@@ -133,6 +140,8 @@ std::string gptc::kernelName(Operation *op, ArrayRef<Storage> storages) {
             return "gelu_" + stringifyGeluKind(op.getKind()).str() +
                    sizes(op.getType());
           })
+          .Case(
+              [](ArgmaxOp op) { return "argmax" + sizes(op.getX().getType()); })
           .Case([](MatmulOp op) {
             return (op.getTransposeB() ? "matmul_bt" : "matmul") +
                    sizes(op.getA().getType()) + sizes(op.getType());

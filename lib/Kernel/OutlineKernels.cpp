@@ -31,7 +31,7 @@ namespace {
 /// What stays in the entry: loads, views of loads, constants (cloned into the
 /// kernels that use them), calls and the return.
 bool staysInEntry(Operation &op) {
-  if (isa<tensor::ExtractSliceOp>(op))
+  if (isa<tensor::ExtractSliceOp, HeadPartOp>(op))
     return loadOf(op.getResult(0)) != nullptr;
   return isa<ml_program::GlobalLoadConstOp, arith::ConstantOp, CallOp,
              func::ReturnOp>(op);
@@ -55,6 +55,10 @@ LogicalResult checkOp(Operation &op) {
       op.getNumResults() == 0)
     return op.emitOpError("has no kernel: expected gpt ops, and arith or math "
                           "ops on tensors, between loads and the return");
+  if (isa<HeadPartOp>(op))
+    return op.emitOpError("has no kernel: expected part of a weight (a loaded "
+                          "ml_program.global); cut activations with "
+                          "gpt.split_heads and gpt.split");
   for (Type type : op.getResultTypes())
     if (!isa<RankedTensorType, KVCacheType>(type))
       return op.emitOpError("has no kernel: expected tensors, got ") << type;
@@ -206,7 +210,7 @@ LogicalResult Outliner::run(func::FuncOp entry) {
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
     if (op.use_empty() && isa<ml_program::GlobalLoadConstOp, arith::ConstantOp,
-                              tensor::ExtractSliceOp>(op))
+                              tensor::ExtractSliceOp, HeadPartOp>(op))
       op.erase();
   return success();
 }

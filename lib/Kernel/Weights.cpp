@@ -1,7 +1,7 @@
 //===- Weights.cpp - weights as operands of kernels -----------------------===//
 //
-// Refuses slices with strides, and slices of matrices other than a range of
-// output features.
+// Refuses slices with strides, and parts of matrices other than a range of
+// output features or the same range of every head of them.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Kernel/Weights.h"
@@ -11,8 +11,9 @@ using namespace gptc;
 using namespace gptc::gpt;
 
 ml_program::GlobalLoadConstOp gptc::loadOf(Value value) {
-  if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
-    value = slice.getSource();
+  if (isa_and_nonnull<tensor::ExtractSliceOp, HeadPartOp>(
+          value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   return value.getDefiningOp<ml_program::GlobalLoadConstOp>();
 }
 
@@ -78,7 +79,7 @@ FailureOr<WeightView> gptc::weightOf(CallOp call, unsigned index) {
 
   OpOperand &operand = operandOfArgument(kernel, index);
   auto whole = cast<RankedTensorType>(load.getType());
-  auto part = cast<RankedTensorType>(value.getType());
+  auto type = cast<RankedTensorType>(value.getType());
   WeightView view;
   view.global = global;
   view.panel = useOf(operand) == OperandUse::Panel;
@@ -87,24 +88,34 @@ FailureOr<WeightView> gptc::weightOf(CallOp call, unsigned index) {
     view.packed = *symbolizeStorage(name.getValue());
   unsigned features = view.inOut ? 1 : 0; // the axis of output features
   if (view.panel) {
-    view.n = part.getDimSize(features);
-    view.k = part.getDimSize(1 - features);
+    view.n = type.getDimSize(features);
+    view.k = type.getDimSize(1 - features);
   } else {
-    view.n = part.getNumElements();
+    view.n = type.getNumElements();
   }
 
-  auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
-  if (!slice)
-    return view;
+  Operation *part = value.getDefiningOp();
   auto refuse = [&] {
-    return slice.emitOpError("expected a range of output features (dimension ")
+    return part->emitOpError("expected output features (dimension ")
            << features << " of " << whole << ")";
   };
-  if (!slice.hasUnitStride() || part.getRank() != whole.getRank() ||
+  if (auto heads = dyn_cast<HeadPartOp>(part)) {
+    if (int64_t(heads.getAxis()) != features ||
+        (!view.panel && whole.getRank() != 1))
+      return refuse();
+    view.n0 = heads.getFrom();
+    view.take = heads.getTake();
+    view.of = heads.getOf();
+    return view;
+  }
+  auto slice = dyn_cast<tensor::ExtractSliceOp>(part);
+  if (!slice)
+    return view;
+  if (!slice.hasUnitStride() || type.getRank() != whole.getRank() ||
       llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic))
     return refuse();
   for (int64_t axis = 0; axis < whole.getRank(); ++axis)
-    if (axis != features && part.getDimSize(axis) != whole.getDimSize(axis))
+    if (axis != features && type.getDimSize(axis) != whole.getDimSize(axis))
       return refuse();
   view.n0 = slice.getStaticOffsets()[features];
   if (!view.panel) // flattened: a slice of rows

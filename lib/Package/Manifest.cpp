@@ -240,6 +240,10 @@ void Manifest::weight(const PackedWeight &weight) {
       out.attribute("panel", d.panel);
     out.attribute("first", d.n0);
     out.attribute("count", d.n);
+    if (d.take) {
+      out.attribute("take", d.take);
+      out.attribute("of", d.of);
+    }
     out.attribute("offset", int64_t(d.offset));
     out.attribute("bytes", int64_t(d.bytes));
   });

@@ -113,6 +113,8 @@ FailureOr<int32_t> PackagePlanner::weightIndex(const WeightView &view) {
   desc.source_cols = type.getDimSize(type.getRank() - 1);
   desc.n0 = view.n0;
   desc.n = view.n;
+  desc.take = view.take;
+  desc.of = view.of;
   desc.k = view.k;
   desc.panel = view.panel ? package.target.panelWidth() : 1;
 
@@ -293,8 +295,8 @@ void PackagePlanner::hash() {
     stream << '\n' << weight.name;
     for (int64_t field :
          {int64_t(d.source_dtype), int64_t(d.packed_dtype), int64_t(d.layout),
-          int64_t(d.in_out), d.source_rows, d.source_cols, d.n0, d.n, d.k,
-          d.panel, int64_t(d.offset)})
+          int64_t(d.in_out), d.source_rows, d.source_cols, d.n0, d.n, d.take,
+          d.of, d.k, d.panel, int64_t(d.offset)})
       stream << ' ' << field;
   }
   package.hash = gptc_checksum(0, text.data(), text.size());

@@ -24,8 +24,8 @@ static_assert(sizeof(gptc_call_desc) == 56 &&
 static_assert(sizeof(gptc_value_desc) == 80);
 static_assert(sizeof(gptc_entry_desc) == 88 &&
               offsetof(gptc_entry_desc, inputs) == 48);
-static_assert(sizeof(gptc_weight_desc) == 88 &&
-              offsetof(gptc_weight_desc, offset) == 72);
+static_assert(sizeof(gptc_weight_desc) == 104 &&
+              offsetof(gptc_weight_desc, offset) == 88);
 static_assert(sizeof(gptc_kv_desc) == 40 && sizeof(gptc_program) == 120 &&
               offsetof(gptc_program, kv) == 72 && sizeof(gptc_programs) == 16);
 static_assert(sizeof(gptc_info) == 96 &&
@@ -188,12 +188,12 @@ Constant *ProgramEmitter::entry(const EntryPlan &plan,
 /// gptc_weight_desc.
 Constant *ProgramEmitter::weight(const PackedWeight &weight) {
   const gptc_weight_desc &d = weight.desc;
-  return make.structure({make.string(weight.name), make.i32(d.source_dtype),
-                         make.i32(d.packed_dtype), make.i32(d.layout),
-                         make.i32(d.in_out), make.i64(d.source_rows),
-                         make.i64(d.source_cols), make.i64(d.n0), make.i64(d.n),
-                         make.i64(d.k), make.i64(d.panel), make.i64(d.offset),
-                         make.i64(d.bytes)});
+  return make.structure(
+      {make.string(weight.name), make.i32(d.source_dtype),
+       make.i32(d.packed_dtype), make.i32(d.layout), make.i32(d.in_out),
+       make.i64(d.source_rows), make.i64(d.source_cols), make.i64(d.n0),
+       make.i64(d.n), make.i64(d.take), make.i64(d.of), make.i64(d.k),
+       make.i64(d.panel), make.i64(d.offset), make.i64(d.bytes)});
 }
 
 /// gptc_info.

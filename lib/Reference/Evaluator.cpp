@@ -156,8 +156,9 @@ FailureOr<Results> Evaluator::dispatch(Operation *op,
   return llvm::TypeSwitch<Operation *, Outcome>(op)
       .Case<gpt::EmbeddingOp, gpt::PositionsOp, gpt::SelectRowsOp,
             gpt::LinearOp, gpt::MatmulOp, gpt::SplitOp, gpt::SplitHeadsOp,
-            gpt::MergeHeadsOp, gpt::DropoutOp, gpt::LayerNormOp, gpt::RmsNormOp,
-            gpt::RopeOp, gpt::RopeTableOp, gpt::RotateOp>(rule)
+            gpt::MergeHeadsOp, gpt::HeadPartOp, gpt::ArgmaxOp, gpt::DropoutOp,
+            gpt::LayerNormOp, gpt::RmsNormOp, gpt::RopeOp, gpt::RopeTableOp,
+            gpt::RotateOp>(rule)
       .Case<gpt::BroadcastOp, gpt::AlibiOp, gpt::CausalMaskOp, gpt::MaskOp,
             gpt::ScaleOp, gpt::SoftmaxOp, gpt::FlashAttentionOp,
             gpt::KVAppendOp, gpt::KVReadOp, gpt::FusedGemmOp>(rule)

@@ -18,7 +18,9 @@ class Epilogue {
 public:
   /// Reports at the offending op.
   LogicalResult compile(gpt::FusedGemmOp op, Region &region);
-  double run(llvm::ArrayRef<double> args, Rounding round);
+  /// Fills `values` with what the region yields.
+  void run(llvm::ArrayRef<double> args, Rounding round,
+           llvm::SmallVectorImpl<double> &values);
 
 private:
   struct Step {
@@ -31,7 +33,7 @@ private:
   llvm::DenseMap<Value, unsigned> numbers;
   std::vector<double> slots;
   std::vector<Step> steps;
-  unsigned yielded = 0;
+  llvm::SmallVector<unsigned, 2> yielded;
 };
 } // namespace
 
@@ -57,9 +59,8 @@ LogicalResult Epilogue::compile(gpt::FusedGemmOp parent, Region &region) {
       continue;
     }
     if (isa<gpt::YieldOp>(op)) {
-      if (failed(expectExtent(&op, op.getNumOperands(), 1, "yielded value")))
-        return failure();
-      yielded = slotOf(op.getOperand(0));
+      for (Value operand : op.getOperands())
+        yielded.push_back(slotOf(operand));
       return success();
     }
     Step step;
@@ -75,7 +76,8 @@ LogicalResult Epilogue::compile(gpt::FusedGemmOp parent, Region &region) {
   return parent.emitError("expected an epilogue that ends in gpt.yield");
 }
 
-double Epilogue::run(llvm::ArrayRef<double> args, Rounding round) {
+void Epilogue::run(llvm::ArrayRef<double> args, Rounding round,
+                   llvm::SmallVectorImpl<double> &values) {
   std::copy(args.begin(), args.end(), slots.begin());
   llvm::SmallVector<double, 3> operands;
   for (const Step &step : steps) {
@@ -84,12 +86,14 @@ double Epilogue::run(llvm::ArrayRef<double> args, Rounding round) {
       operands.push_back(slots[slot]);
     slots[step.result] = round(step.function(operands));
   }
-  return slots[yielded];
+  values.clear();
+  for (unsigned slot : yielded)
+    values.push_back(slots[slot]);
 }
 
 /// Runs section `index` over its accumulators (one, or one per lane), [T, N]
-/// each. Null after an error.
-static std::shared_ptr<Tensor>
+/// each: one tensor for each value of the region. None after an error.
+static llvm::SmallVector<std::shared_ptr<Tensor>>
 runEpilogue(gpt::FusedGemmOp op, unsigned index, const Call &call,
             llvm::ArrayRef<std::shared_ptr<Tensor>> accumulators) {
   const Tensor &first = *accumulators.front();
@@ -99,24 +103,26 @@ runEpilogue(gpt::FusedGemmOp op, unsigned index, const Call &call,
       pairs && op.getRopeTable() ? &call[op.getRopeTable()] : nullptr;
   if (pairs && !table) {
     op.emitError("expected a rope_table for section ") << index;
-    return nullptr;
+    return {};
   }
   int64_t D = table ? table->dim(2) : 1;
+  int64_t rotary = op.getRotary() ? int64_t(*op.getRotary()) : D;
   if (table &&
       (failed(expectExtent(op, table->dim(0), T, "rows of the rope_table")) ||
        failed(
            expectExtent(op, N % D, 0, "output features beyond whole heads"))))
-    return nullptr;
+    return {};
   for (const auto &accumulator : accumulators)
     if (failed(expectExtent(op, accumulator->columns(), N,
                             "output features in every lane")))
-      return nullptr;
+      return {};
   for (Value residual : op.getResiduals())
-    if (call[residual].shape != first.shape) {
+    if (call[residual].shape != first.shape &&
+        call[residual].shape != std::vector<int64_t>{N}) {
       op.emitError("expected a residual of shape ")
-          << shapeText(first.shape) << ", got "
+          << shapeText(first.shape) << " or " << shapeText({N}) << ", got "
           << shapeText(call[residual].shape);
-      return nullptr;
+      return {};
     }
   size_t wanted =
       accumulators.size() + (table ? 3 : 0) + op.getResiduals().size();
@@ -125,12 +131,15 @@ runEpilogue(gpt::FusedGemmOp op, unsigned index, const Call &call,
   if (failed(expectExtent(op, region.getNumArguments(), wanted,
                           "arguments of the epilogue")) ||
       failed(epilogue.compile(op, region)))
-    return nullptr;
+    return {};
 
-  auto result = allocate(op, first.shape);
-  if (!result)
-    return nullptr;
-  llvm::SmallVector<double> args;
+  llvm::SmallVector<std::shared_ptr<Tensor>> results;
+  for (unsigned i = 0; i < op.numYields(index); ++i) {
+    results.push_back(allocate(op, first.shape));
+    if (!results.back())
+      return {};
+  }
+  llvm::SmallVector<double> args, values;
   for (int64_t t = 0; t < T; ++t)
     for (int64_t n = 0; n < N; ++n) {
       int64_t i = t * N + n, c = n % D;
@@ -138,16 +147,19 @@ runEpilogue(gpt::FusedGemmOp op, unsigned index, const Call &call,
       for (const auto &accumulator : accumulators)
         args.push_back(accumulator->data[i]);
       if (table) {
-        int64_t partner = partnerChannel(*pairs, c, D);
-        args.push_back(first.data[i - c + partner]);
+        // Channels that do not rotate have no partner; its factor is 0.
+        int64_t partner = c < rotary ? partnerChannel(*pairs, c, rotary) : c;
+        args.push_back(c < rotary ? first.data[i - c + partner] : 0.0);
         args.push_back(table->data[t * 2 * D + c]);
         args.push_back(table->data[(t * 2 + 1) * D + c]);
       }
       for (Value residual : op.getResiduals())
-        args.push_back(call[residual].data[i]);
-      result->data[i] = epilogue.run(args, call.round);
+        args.push_back(call[residual].data[call[residual].rank() == 1 ? n : i]);
+      epilogue.run(args, call.round, values);
+      for (auto [result, value] : llvm::zip(results, values))
+        result->data[i] = value;
     }
-  return result;
+  return results;
 }
 
 Outcome gptc::reference::eval(gpt::FusedGemmOp op, const Call &call) {
@@ -164,15 +176,16 @@ Outcome gptc::reference::eval(gpt::FusedGemmOp op, const Call &call) {
   llvm::ArrayRef<std::shared_ptr<Tensor>> all = accumulators;
   Results results;
   for (unsigned i = 0; i < op.getEpilogues().size(); ++i) {
-    auto result =
+    auto values =
         runEpilogue(op, i, call, op.getLanes() ? all : all.slice(i, 1));
-    if (!result)
+    if (values.empty())
       return failure();
     gpt::Append append = op.appendOf(i);
-    if (append == gpt::Append::None) {
-      results.push_back(result);
+    bool appends = append != gpt::Append::None;
+    for (const auto &value : llvm::ArrayRef(values).drop_front(appends))
+      results.push_back(value);
+    if (!appends)
       continue;
-    }
     if (!op.getCache() || !op.getPositions() || !op.getSequences())
       return op.emitError("expected a cache, positions and sequences for "
                           "section ")
@@ -180,7 +193,7 @@ Outcome gptc::reference::eval(gpt::FusedGemmOp op, const Call &call) {
     KVCache::Part part =
         append == gpt::Append::Keys ? KVCache::Keys : KVCache::Values;
     if (auto message = call[op.getCache()].cache->append(
-            part, call.layerBase + op.getLayer().value_or(0), result->data,
+            part, call.layerBase + op.getLayer().value_or(0), values[0]->data,
             call[op.getPositions()].ints, call[op.getSequences()].ints))
       return op.emitError(*message);
   }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace gptc::reference;
@@ -224,4 +225,46 @@ Outcome gptc::reference::eval(gpt::MergeHeadsOp op, const Call &call) {
     return failure();
   moveHeads(x, *result, /*toHeads=*/false, H, T, D);
   return Results{result};
+}
+
+/// Index i of the part is index i / take * of + from + i % take of x.
+Outcome gptc::reference::eval(gpt::HeadPartOp op, const Call &call) {
+  const Tensor &x = call[op.getX()];
+  int64_t from = op.getFrom(), take = op.getTake(), of = op.getOf();
+  std::vector<int64_t> shape = x.shape;
+  int64_t whole = shape[op.getAxis()], part = whole / of * take;
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < x.rank(); ++d)
+    if (d != int64_t(op.getAxis()))
+      (d < int64_t(op.getAxis()) ? outer : inner) *= x.dim(d);
+  shape[op.getAxis()] = part;
+  auto result = allocate(op, shape);
+  if (!result)
+    return failure();
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < part; ++i) {
+      int64_t source = i / take * of + from + i % take;
+      std::copy_n(x.data.begin() + (o * whole + source) * inner, inner,
+                  result->data.begin() + (o * part + i) * inner);
+    }
+  return Results{result};
+}
+
+/// A NaN is below every number; of equal numbers the first counts.
+Outcome gptc::reference::eval(gpt::ArgmaxOp op, const Call &call) {
+  const Tensor &x = call[op.getX()];
+  int64_t N = x.columns();
+  std::vector<int64_t> indices;
+  for (int64_t row = 0; row < x.rows(); ++row) {
+    const double *numbers = &x.data[row * N];
+    int64_t best = 0;
+    for (int64_t j = 1; j < N; ++j)
+      if (numbers[j] > numbers[best] ||
+          (std::isnan(numbers[best]) && !std::isnan(numbers[j])))
+        best = j;
+    indices.push_back(best);
+  }
+  return Results{
+      makeInts(std::vector<int64_t>(x.shape.begin(), x.shape.end() - 1),
+               std::move(indices))};
 }

@@ -14,9 +14,9 @@ using namespace gptc::reference;
 namespace gpt = gptc::gpt;
 
 std::vector<double> gptc::reference::inverseFrequencies(gpt::RopeAttr rope) {
-  std::vector<double> frequencies(rope.getDim() / 2);
+  std::vector<double> frequencies(rope.getRotary() / 2);
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    double frequency = std::pow(rope.getBase(), -2.0 * i / rope.getDim());
+    double frequency = std::pow(rope.getBase(), -2.0 * i / rope.getRotary());
     if (gpt::RopeScalingAttr scaling = rope.getScaling()) {
       // How many turns a pair makes within the original context decides.
       double turns = scaling.getOriginal() * frequency / (2.0 * M_PI);
@@ -44,21 +44,26 @@ bool gptc::reference::isFirstOfPair(gpt::RopePairs pairs, int64_t c,
 }
 
 /// [T, 2, D]: cosines by channel, then sines by channel, negative for the
-/// first of a pair. Null after an error.
+/// first of a pair; 1 and 0 for channels that do not rotate. Null after an
+/// error.
 static std::shared_ptr<Tensor>
 angleTable(const Call &call, const Tensor &positions, gpt::RopeAttr rope) {
   Rounding round = call.round;
-  int64_t T = positions.elements(), D = rope.getDim();
+  int64_t T = positions.elements(), D = rope.getDim(), R = rope.getRotary();
   auto table = allocate(call.op, {T, 2, D});
   if (!table)
     return nullptr;
   std::vector<double> frequencies = inverseFrequencies(rope);
   for (int64_t t = 0; t < T; ++t)
     for (int64_t c = 0; c < D; ++c) {
-      bool first = isFirstOfPair(rope.getPairs(), c, D);
+      if (c >= R) {
+        table->data[(t * 2 + 0) * D + c] = 1.0;
+        continue;
+      }
+      bool first = isFirstOfPair(rope.getPairs(), c, R);
       int64_t pair = rope.getPairs() == gpt::RopePairs::Adjacent ? c / 2
                      : first                                     ? c
-                                                                 : c - D / 2;
+                                                                 : c - R / 2;
       double angle = round(static_cast<double>(positions.ints[t]) *
                            round(frequencies[pair]));
       double sine = round(std::sin(angle));
@@ -68,9 +73,9 @@ angleTable(const Call &call, const Tensor &positions, gpt::RopeAttr rope) {
   return table;
 }
 
-/// x [..., T, D] rotated by `table` [T, 2, D].
+/// x [..., T, D], the first `rotary` channels rotated by `table` [T, 2, D].
 static Outcome rotate(const Call &call, const Tensor &x, const Tensor &table,
-                      gpt::RopePairs pairs) {
+                      gpt::RopePairs pairs, int64_t rotary) {
   Operation *op = call.op;
   Rounding round = call.round;
   int64_t T = x.dim(-2), D = x.dim(-1);
@@ -84,7 +89,11 @@ static Outcome rotate(const Call &call, const Tensor &x, const Tensor &table,
     for (int64_t c = 0; c < D; ++c) {
       int64_t t = row % T;
       double own = x.data[row * D + c];
-      double other = x.data[row * D + partnerChannel(pairs, c, D)];
+      if (c >= rotary) {
+        result->data[row * D + c] = own;
+        continue;
+      }
+      double other = x.data[row * D + partnerChannel(pairs, c, rotary)];
       result->data[row * D + c] =
           round(round(own * table.data[t * 2 * D + c]) +
                 round(other * table.data[(t * 2 + 1) * D + c]));
@@ -97,7 +106,8 @@ Outcome gptc::reference::eval(gpt::RopeOp op, const Call &call) {
   auto table = angleTable(call, call[op.getPositions()], rope);
   if (!table)
     return failure();
-  return rotate(call, call[op.getX()], *table, rope.getPairs());
+  return rotate(call, call[op.getX()], *table, rope.getPairs(),
+                rope.getRotary());
 }
 
 Outcome gptc::reference::eval(gpt::RopeTableOp op, const Call &call) {
@@ -108,5 +118,7 @@ Outcome gptc::reference::eval(gpt::RopeTableOp op, const Call &call) {
 }
 
 Outcome gptc::reference::eval(gpt::RotateOp op, const Call &call) {
-  return rotate(call, call[op.getX()], call[op.getTable()], op.getPairs());
+  const Tensor &x = call[op.getX()];
+  return rotate(call, x, call[op.getTable()], op.getPairs(),
+                op.getRotary() ? int64_t(*op.getRotary()) : x.dim(-1));
 }

@@ -84,6 +84,8 @@ Outcome eval(gpt::MatmulOp op, const Call &call);
 Outcome eval(gpt::SplitOp op, const Call &call);
 Outcome eval(gpt::SplitHeadsOp op, const Call &call);
 Outcome eval(gpt::MergeHeadsOp op, const Call &call);
+Outcome eval(gpt::HeadPartOp op, const Call &call);
+Outcome eval(gpt::ArgmaxOp op, const Call &call);
 Outcome eval(gpt::DropoutOp op, const Call &call);
 Outcome eval(gpt::ScaleOp op, const Call &call);
 

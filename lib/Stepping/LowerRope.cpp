@@ -27,9 +27,13 @@ struct LowerRope : impl::LowerRopeBase<LowerRope> {
                                         builder.getF32Type());
       Value table = gpt::RopeTableOp::create(builder, placeOf(op), type,
                                              op.getPositions(), op.getRope());
+      gpt::RopeAttr rope = op.getRope();
+      IntegerAttr rotary;
+      if (rope.getRotary() != rope.getDim())
+        rotary = builder.getI64IntegerAttr(rope.getRotary());
       Value rotated =
           gpt::RotateOp::create(builder, op.getLoc(), op.getType(), op.getX(),
-                                table, op.getRope().getPairs());
+                                table, rope.getPairs(), rotary);
       op.getResult().replaceAllUsesWith(rotated);
       op.erase();
       ++numLowered;

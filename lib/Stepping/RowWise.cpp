@@ -164,8 +164,10 @@ LogicalResult Analysis::visit(Operation *op) {
       return refuse(op, "expected channels, not tokens, last");
     return set(op, dim);
   }
-  if (isa<gpt::EmbeddingOp, gpt::LinearOp, gpt::SplitOp>(op) && dim == 0)
+  if (isa<gpt::EmbeddingOp, gpt::LinearOp>(op) && dim == 0)
     return set(op, 0);
+  if (isa<gpt::SplitOp>(op) && dim != rank - 1)
+    return set(op, dim);
   if (isa<gpt::SplitHeadsOp>(op) && rank == 2 && dim == 0)
     return set(op, 1);
   if (isa<gpt::MergeHeadsOp>(op) && rank == 3 && dim == 1)

@@ -27,6 +27,16 @@ func.func private @huge() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 
 
 // -----
 
+// expected-error @+1 {{[rope-C7] expected an even number of rotary channels between 2 and dim 4, got 6}}
+func.func private @rotary() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 4, rotary 6>}
+
+// -----
+
+// expected-error @+1 {{[rope-C7] expected an even number of rotary channels between 2 and dim 4, got 3}}
+func.func private @rotary_odd() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 4, rotary 3>}
+
+// -----
+
 // expected-error @+1 {{expected pairs half or adjacent, got both}}
 func.func private @pairs() attributes {a = #gpt.rope<base 1.0e5, pairs both, dim 4>}
 

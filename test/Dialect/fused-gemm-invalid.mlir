@@ -199,7 +199,7 @@ func.func @head_size(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %cs: tensor<?x2x
 // -----
 
 func.func @outputs(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
-  // expected-error @+1 {{[fused_gemm-C8] expected 1 tensor results (one per section that does not append), got 0}}
+  // expected-error @+1 {{[fused_gemm-C8] expected 1 tensor results (one per value of a section that it does not append), got 0}}
   gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<12x8xf32>
   return
 }
@@ -207,7 +207,7 @@ func.func @outputs(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 // -----
 
 func.func @output_shape(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
-  // expected-error @+1 {{[fused_gemm-C8] expected the result of section 0 of shape [?, 12], got 'tensor<?x8xf32>'}}
+  // expected-error @+1 {{[fused_gemm-C8] expected a result of section 0 of shape [?, 12], got 'tensor<?x8xf32>'}}
   %0 = gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x8xf32>
   return
 }
@@ -215,7 +215,7 @@ func.func @output_shape(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 // -----
 
 func.func @residual(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>) {
-  // expected-error @+1 {{[fused_gemm-C9] expected residuals with one output only, got 2 sections}}
+  // expected-error @+1 {{[fused_gemm-C9] expected residuals beside one section or lanes, without a cache, got 2 sections}}
   %0, %1 = gpt.fused_gemm %x : tensor<?x8xf32> residual %x sections {
     %w : tensor<8x8xf32> -> tensor<?x8xf32>, %w : tensor<8x8xf32> -> tensor<?x8xf32>
   }
@@ -247,10 +247,50 @@ func.func @foreign(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 // -----
 
 func.func @yields(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
-  // expected-error @+1 {{[fused_gemm-C12] expected epilogue 0 to end in a gpt.yield of one f32}}
+  // expected-error @+1 {{[fused_gemm-C12] expected epilogue 0 to end in a gpt.yield of f32 numbers, one or more}}
+  gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<12x8xf32> epilogue (%a) {
+    gpt.yield
+  }
+  return
+}
+
+// -----
+
+func.func @values(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C8] expected 2 tensor results (one per value of a section that it does not append), got 1}}
   %0 = gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<12x8xf32> epilogue (%a) {
     gpt.yield %a, %a : f32, f32
   } -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @residual_row(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>, %r: tensor<4xf32>) {
+  // expected-error @+1 {{[fused_gemm-C9] expected residuals of type 'tensor<?x8xf32>' or 'tensor<8xf32>', got 'tensor<4xf32>'}}
+  %0 = "gpt.fused_gemm"(%x, %w, %r) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: f32, %b: f32):
+    gpt.yield %a : f32
+  }) : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<4xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @rotary(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %cs: tensor<?x2x6xf32>) {
+  // expected-error @+1 {{[fused_gemm-C13] expected an even number of rotary channels between 2 and the head size 6, got 8}}
+  %0 = gpt.fused_gemm %x : tensor<?x8xf32> rope %cs : tensor<?x2x6xf32> rotary 8 section %w : tensor<12x8xf32> rope half -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_alone(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C13] expected no rotary channels without a rope, got 2}}
+  %0 = "gpt.fused_gemm"(%x, %w) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], rotary = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: f32):
+    gpt.yield %a : f32
+  }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
   return
 }
 

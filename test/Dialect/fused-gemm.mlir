@@ -66,3 +66,27 @@ func.func @plain(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) -> tensor<?x12xf32> 
   %y = gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32> attributes {note = "kept"}
   return %y : tensor<?x12xf32>
 }
+
+// Values beside the first, a row as a residual, part of the heads rotated, keys
+// that are appended and a result too.
+//      CHECK:  func.func @values({{.*}}
+// CHECK-NEXT:    %0:2 = gpt.fused_gemm %arg0 : tensor<?x8xf32> residual row %arg2, %arg0 section %arg1 : tensor<8x8xf32> epilogue (%acc, %r, %r_0) {
+// CHECK-NEXT:      %2 = arith.mulf %acc, %r : f32
+// CHECK-NEXT:      %3 = arith.addf %2, %r_0 : f32
+// CHECK-NEXT:      gpt.yield %acc, %3 : f32, f32
+// CHECK-NEXT:    } -> (tensor<?x8xf32>, tensor<?x8xf32>)
+// CHECK-NEXT:    %1:2 = gpt.fused_gemm %arg0 : tensor<?x8xf32> at %arg3, %arg4 rope %arg5 : tensor<?x2x4xf32> rotary 2 cache %arg6 : !gpt.kv_cache<2 x 3 x 4, page 16, f32> layer 1 section %arg7 : tensor<12x8xf32> rope half append keys epilogue (%acc, %partner, %cos, %sin) {
+// CHECK-NEXT:      gpt.yield %acc, %acc : f32, f32
+// CHECK-NEXT:    } -> tensor<?x12xf32>
+func.func @values(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>, %g: tensor<8xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %cs: tensor<?x2x4xf32>,
+                  %c: !cache, %wk: tensor<12x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x12xf32>, !cache) {
+  %a, %b = gpt.fused_gemm %x : tensor<?x8xf32> residual row %g, %x section %w : tensor<8x8xf32> epilogue (%acc, %r, %s) {
+    %m = arith.mulf %acc, %r : f32
+    %y = arith.addf %m, %s : f32
+    gpt.yield %acc, %y : f32, f32
+  } -> (tensor<?x8xf32>, tensor<?x8xf32>)
+  %k, %c1 = gpt.fused_gemm %x : tensor<?x8xf32> at %pos, %seq rope %cs : tensor<?x2x4xf32> rotary 2 cache %c : !cache layer 1 section %wk : tensor<12x8xf32> rope half append keys epilogue (%acc, %partner, %cos, %sin) {
+    gpt.yield %acc, %acc : f32, f32
+  } -> tensor<?x12xf32>
+  return %a, %b, %k, %c1 : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x12xf32>, !cache
+}

@@ -174,3 +174,51 @@ func.func @merge_dynamic(%x: tensor<3x?x?xf32>) {
   %0 = gpt.merge_heads %x : tensor<3x?x?xf32> -> tensor<?x12xf32>
   return
 }
+
+// -----
+
+func.func @rotary(%x: tensor<2x?x4xf32>, %cs: tensor<?x2x4xf32>) {
+  // expected-error @+1 {{[rotate-C4] expected an even number of rotary channels between 2 and the head size 4, got 5}}
+  %0 = gpt.rotate %x, %cs half rotary 5 : tensor<2x?x4xf32>, tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @part_of_dynamic(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{[head_part-C1] expected x of static shape and rank 1 or more, got 'tensor<?x4xf32>'}}
+  %0 = gpt.head_part %x axis 1 from 0 take 1 of 2 : tensor<?x4xf32> -> tensor<?x2xf32>
+  return
+}
+
+// -----
+
+func.func @part_axis(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{[head_part-C2] expected an axis from 0 to 1, got 2}}
+  %0 = gpt.head_part %x axis 2 from 0 take 1 of 2 : tensor<8x4xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @part_heads(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{[head_part-C3] expected heads that divide the 8 indices of the axis, got 3}}
+  %0 = gpt.head_part %x axis 0 from 0 take 1 of 3 : tensor<8x4xf32> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @part_beyond(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{[head_part-C4] expected a part within a head of 4, got 2 from 3}}
+  %0 = gpt.head_part %x axis 0 from 3 take 2 of 4 : tensor<8x4xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @part_result(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{[head_part-C5] expected a result of shape [4, 4], got 'tensor<8x2xf32>'}}
+  %0 = gpt.head_part %x axis 0 from 0 take 2 of 4 : tensor<8x4xf32> -> tensor<8x2xf32>
+  return
+}

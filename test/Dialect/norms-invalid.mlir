@@ -119,3 +119,19 @@ func.func @softcap(%x: tensor<?x8xf32>) {
   %0 = gpt.softcap %x at -50.0 : tensor<?x8xf32>
   return
 }
+
+// -----
+
+func.func @argmax_rank(%x: tensor<8xf32>) {
+  // expected-error @+1 {{[argmax-C1] expected x of rank 2 or more, got 'tensor<8xf32>'}}
+  %0 = gpt.argmax %x : tensor<8xf32> -> tensor<i32>
+  return
+}
+
+// -----
+
+func.func @argmax_result(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{[argmax-C2] expected a result of shape [4], got 'tensor<8xi32>'}}
+  %0 = gpt.argmax %x : tensor<4x8xf32> -> tensor<8xi32>
+  return
+}

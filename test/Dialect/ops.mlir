@@ -46,10 +46,16 @@ func.func @heads(%x: tensor<?x12xf32>, %pos: tensor<?xi32>) {
   %r = gpt.rope %h, %pos <base 10000.0, pairs half, dim 4> : tensor<3x?x4xf32>, tensor<?xi32>
   // CHECK: gpt.rope %{{.*}}, %{{.*}} <base 5.0e5, pairs adjacent, dim 4, scaling #gpt.llama3<factor 8.0, low 1.0, high 4.0, original 8192>>
   %s = gpt.rope %r, %pos <base 5.0e5, pairs adjacent, dim 4, scaling #gpt.llama3<factor 8.0, low 1.0, high 4.0, original 8192>> : tensor<3x?x4xf32>, tensor<?xi32>
+  // CHECK: gpt.rope %{{.*}}, %{{.*}} <base 10000.0, pairs adjacent, dim 4, rotary 2, scaling #gpt.llama3<factor 8.0, low 1.0, high 4.0, original 8192>> : tensor<3x?x4xf32>
+  %part = gpt.rope %r, %pos <base 10000.0, pairs adjacent, dim 4, rotary 2, scaling #gpt.llama3<factor 8.0, low 1.0, high 4.0, original 8192>> : tensor<3x?x4xf32>, tensor<?xi32>
   // CHECK: gpt.rope_table %{{.*}} <base 1.0e5, pairs half, dim 4> : tensor<?xi32> -> tensor<?x2x4xf32>
   %t = gpt.rope_table %pos <base 1.0e5, pairs half, dim 4> : tensor<?xi32> -> tensor<?x2x4xf32>
   // CHECK: gpt.rotate %{{.*}}, %{{.*}} half : tensor<3x?x4xf32>, tensor<?x2x4xf32>
   %u = gpt.rotate %s, %t half : tensor<3x?x4xf32>, tensor<?x2x4xf32>
+  // CHECK: gpt.rotate %{{.*}}, %{{.*}} half rotary 2 : tensor<3x?x4xf32>, tensor<?x2x4xf32>
+  %half = gpt.rotate %part, %t half rotary 2 : tensor<3x?x4xf32>, tensor<?x2x4xf32>
+  // CHECK: gpt.argmax %{{.*}} : tensor<?x12xf32> -> tensor<?xi32>
+  %best = gpt.argmax %x : tensor<?x12xf32> -> tensor<?xi32>
   // CHECK: gpt.merge_heads %{{.*}} : tensor<3x?x4xf32> -> tensor<?x12xf32>
   %m = gpt.merge_heads %u : tensor<3x?x4xf32> -> tensor<?x12xf32>
   return
@@ -149,4 +155,11 @@ func.func @call(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) -> tensor<?x12xf32> {
   %y = gpt.call @gemm(%x, %w) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
   return %y : tensor<?x12xf32>
 }
+}
+
+// CHECK-LABEL: func @head_part
+func.func @head_part(%w: tensor<24x8xf32>) -> tensor<8x8xf32> {
+  // CHECK: gpt.head_part %{{.*}} axis 0 from 4 take 4 of 12 : tensor<24x8xf32> -> tensor<8x8xf32>
+  %k = gpt.head_part %w axis 0 from 4 take 4 of 12 : tensor<24x8xf32> -> tensor<8x8xf32>
+  return %k : tensor<8x8xf32>
 }

@@ -117,9 +117,10 @@ typedef struct gptc_weight_desc {
   int32_t in_out; /* source is [K, N] rather than [N, K] */
   /* of the whole source tensor; a vector has one row */
   int64_t source_rows, source_cols;
-  /* output features [n0, n0 + n) of the source are packed (a section of a
-   * packed projection) */
-  int64_t n0, n;
+  /* n output features of the source from n0 on are packed: [n0, n0 + n) if
+   * take is 0 (a section of a packed projection), else the first `take` of
+   * every `of` (a section of one that is packed head by head) */
+  int64_t n0, n, take, of;
   int64_t k;     /* input features; 1 for vectors */
   int64_t panel; /* NR: output features in a panel */
   /* bytes from the start of the program's section of the weights file, a

@@ -10,6 +10,17 @@ class FusionPass<string name> : Pass<name> {
                            "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def CanonicalizeLinear : FusionPass<"gpt-canonicalize-linear"> {
+  let summary = "the bias of a linear, written as a sum, into the linear";
+  let description = [{
+    ```mlir
+    %y = gpt.linear %x, %w : ... ; %b1 = gpt.broadcast %b like %y : ... ; %z = arith.addf %y, %b1
+    // becomes
+    %z = gpt.linear %x, %w bias %b
+    ```
+  }];
+}
+
 def FuseQkv : FusionPass<"gpt-fuse-qkv"> {
   let summary = "one GEMM for the queries, keys and values of an attention";
   let description = [{
@@ -18,7 +29,8 @@ def FuseQkv : FusionPass<"gpt-fuse-qkv"> {
     %k = gpt.linear %n, %wk : ...
     %v = gpt.linear %n, %wv : ...
     // becomes one gpt.fused_gemm of three sections. A packed gpt.linear followed by gpt.split becomes the same; its
-    // sections take tensor.extract_slice of the packed weight and bias.
+    // sections take tensor.extract_slice of the packed weight and bias, or gpt.head_part where they are packed head by
+    // head (gpt.split of gpt.split_heads). What else is packed becomes a section too.
     ```
   }];
 }
@@ -40,16 +52,16 @@ def FuseRopeKV : FusionPass<"gpt-fuse-rope-kv"> {
   let summary = "RoPE and the KV append into the epilogue of the QKV GEMM";
   let description = [{
     A rope of the split heads of a section becomes the section's region, y = fma(partner, sin, acc * cos); a kv_append
-    of a section's heads becomes the section's destination.
+    of a section's heads becomes the section's destination. A value that is used elsewhere too stays a result.
   }];
 }
 
 def FuseEpilogue : FusionPass<"gpt-fuse-epilogue"> {
   let summary = "activations, gates and residuals into the GEMM that feeds them";
   let description = [{
-    Every gpt.linear on [T, K] becomes a fused_gemm; elementwise ops that are the only user of its result move into the
-    epilogue. Two GEMMs of the same activation that meet in an elementwise op become lanes; another operand of an addf or
-    mulf becomes a residual.
+    Every gpt.linear on [T, K] becomes a fused_gemm, and a gpt.split of it the sections of one; elementwise ops on its
+    result move into the epilogue, and values of it that have other users stay results. Two GEMMs of the same activation
+    that meet in an elementwise op become lanes; another operand becomes a residual, a gpt.broadcast of [N] a row.
   }];
 }
 

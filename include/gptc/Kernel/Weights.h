@@ -1,7 +1,7 @@
 //===- Weights.h - weights as operands of kernels ---------------*- C++ -*-===//
 //
-// A weight is a loaded ml_program.global, or a static slice of one (a section
-// of a packed projection). How it lies in memory follows from the operand that
+// A weight is a loaded ml_program.global, or a static slice or gpt.head_part of
+// one (a section of a packed projection). How it lies in memory follows from the operand that
 // it is used as: matrices that are multiplied and tables that are gathered from
 // lie in panels, everything else as plain f32 values (Format/WeightLayout.h).
 //
@@ -12,7 +12,7 @@
 
 namespace gptc {
 
-/// The load that `value` is, or is a slice of; null for anything else.
+/// The load that `value` is, or is a part of; null for anything else.
 mlir::ml_program::GlobalLoadConstOp loadOf(mlir::Value value);
 
 /// The global of a load; null if there is none of that name.
@@ -35,11 +35,12 @@ gpt::Storage storageOf(mlir::ml_program::GlobalOp global);
 /// The op operand that argument `index` of a kernel becomes.
 mlir::OpOperand &operandOfArgument(gpt::KernelOp kernel, unsigned index);
 
-/// Output features [n0, n0 + n) over k inputs of a global. For a vector, or a
+/// n output features from n0 on, over k inputs, of a global: consecutive ones,
+/// or `take` of every `of` if take is not 0. For a vector, or a
 /// weight that an op takes like an activation, k is 1 and n counts elements.
 struct WeightView {
   mlir::ml_program::GlobalOp global;
-  int64_t n0 = 0, n = 0, k = 1;
+  int64_t n0 = 0, n = 0, k = 1, take = 0, of = 0;
   bool panel = false, inOut = false;
   gpt::Storage packed = gpt::Storage::F32;
 };

@@ -41,13 +41,29 @@ Append FusedGemmOp::appendOf(unsigned i) {
   return Append::None;
 }
 
-Value FusedGemmOp::outputOf(unsigned i) {
-  if (appendOf(i) != Append::None)
-    return {};
-  unsigned index = 0;
+unsigned FusedGemmOp::numYields(unsigned i) {
+  Region &region = getEpilogues()[i];
+  if (region.empty() || region.front().empty())
+    return 1;
+  auto yield = dyn_cast<YieldOp>(region.front().back());
+  return yield ? yield.getNumOperands() : 1;
+}
+
+ResultRange FusedGemmOp::outputsOf(unsigned i) {
+  auto results = [&](unsigned section) -> size_t {
+    size_t yields = numYields(section);
+    return yields - (yields && appendOf(section) != Append::None);
+  };
+  ResultRange outputs = getOutputs();
+  size_t first = 0; // bounded, since an op that is not verified may have less
   for (unsigned j = 0; j < i; ++j)
-    index += appendOf(j) == Append::None;
-  return index < getOutputs().size() ? getOutputs()[index] : Value();
+    first = std::min(first + results(j), outputs.size());
+  return outputs.slice(first, std::min(results(i), outputs.size() - first));
+}
+
+Value FusedGemmOp::outputOf(unsigned i) {
+  ResultRange outputs = outputsOf(i);
+  return outputs.empty() ? Value() : Value(outputs.front());
 }
 
 //===----------------------------------------------------------------------===//
@@ -144,6 +160,10 @@ static LogicalResult verifyRopes(FusedGemmOp op) {
            << "[fused_gemm-C6] expected "
            << (wanted ? "a rope table for the sections with a rope, got none"
                       : "no rope table without a rope, got one");
+  if (!wanted && op.getRotary())
+    return op.emitOpError() << "[fused_gemm-C13] expected no rotary channels "
+                               "without a rope, got "
+                            << static_cast<int64_t>(*op.getRotary());
   if (!wanted)
     return success();
   RankedTensorType table = op.getRopeTable().getType();
@@ -163,7 +183,7 @@ static LogicalResult verifyRopes(FusedGemmOp op) {
              << "[fused_gemm-C6] expected the " << op.outFeatures(i)
              << " output features of section " << i << " to be whole heads of "
              << dim;
-  return success();
+  return expectRotary(op, "fused_gemm-C13", op.getRotaryAttr(), dim);
 }
 
 /// [fused_gemm-C7]: the cache and the sections that append to it.
@@ -231,32 +251,39 @@ static LogicalResult verifyAppends(FusedGemmOp op) {
 
 /// [fused_gemm-C8], [fused_gemm-C9]: outputs and residuals.
 static LogicalResult verifyOutputs(FusedGemmOp op) {
-  size_t expected = llvm::count_if(op.getAppends(), [](Attribute append) {
-    return cast<AppendAttr>(append).getValue() == Append::None;
-  });
+  size_t expected = 0;
+  for (int64_t i = 0; i < op.numSections(); ++i) {
+    size_t yields = op.numYields(i);
+    expected += yields - (yields && op.appendOf(i) != Append::None);
+  }
   if (op.getOutputs().size() != expected)
     return op.emitOpError() << "[fused_gemm-C8] expected " << expected
-                            << " tensor results (one per section that does "
-                               "not append), got "
+                            << " tensor results (one per value of a section "
+                               "that it does not append), got "
                             << op.getOutputs().size();
-  for (unsigned i = 0; i < op.numSections(); ++i)
-    if (Value output = op.outputOf(i))
-      if (failed(expectShape(
-              op, "fused_gemm-C8", "the result of section " + std::to_string(i),
-              cast<RankedTensorType>(output.getType()),
-              {op.getX().getType().getDimSize(0), op.outFeatures(i)})))
+  int64_t rows = op.getX().getType().getDimSize(0);
+  for (int64_t i = 0; i < op.numSections(); ++i)
+    for (Value output : op.outputsOf(i))
+      if (failed(expectShape(op, "fused_gemm-C8",
+                             "a result of section " + std::to_string(i),
+                             cast<RankedTensorType>(output.getType()),
+                             {rows, op.outFeatures(i)})))
         return failure();
   if (op.getResiduals().empty())
     return success();
-  if (op.numSections() != 1 || op.getOutputs().size() != 1)
+  if (op.numSections() != 1 || op.appendOf(0) != Append::None)
     return op.emitOpError()
-           << "[fused_gemm-C9] expected residuals with one output only, got "
+           << "[fused_gemm-C9] expected residuals beside one section or "
+              "lanes, without a cache, got "
            << op.numSections() << " sections";
+  auto matrix = cast<RankedTensorType>(op.getOutputs().front().getType());
+  auto vector =
+      RankedTensorType::get({op.outFeatures(0)}, matrix.getElementType());
   for (Value residual : op.getResiduals())
-    if (residual.getType() != op.getOutputs().front().getType())
-      return op.emitOpError() << "[fused_gemm-C9] expected residuals of type "
-                              << op.getOutputs().front().getType() << ", got "
-                              << residual.getType();
+    if (residual.getType() != matrix && residual.getType() != vector)
+      return op.emitOpError()
+             << "[fused_gemm-C9] expected residuals of type " << matrix
+             << " or " << vector << ", got " << residual.getType();
   return success();
 }
 
@@ -292,20 +319,21 @@ static LogicalResult verifyEpilogue(FusedGemmOp op, unsigned i) {
     return diagnostic;
   }
   auto yield = dyn_cast<YieldOp>(block.back());
-  if (!yield || yield.getNumOperands() != 1 ||
-      !yield.getOperand(0).getType().isF32())
-    return op.emitOpError() << "[fused_gemm-C12] expected epilogue " << i
-                            << " to end in a gpt.yield of one f32";
+  if (!yield || yield.getNumOperands() == 0 ||
+      !llvm::all_of(yield.getOperandTypes(),
+                    [](Type type) { return type.isF32(); }))
+    return op.emitOpError()
+           << "[fused_gemm-C12] expected epilogue " << i
+           << " to end in a gpt.yield of f32 numbers, one or more";
   return success();
 }
 
 LogicalResult FusedGemmOp::verify() {
   if (failed(verifyCounts(*this)) || failed(verifyWeights(*this)) ||
-      failed(verifyRopes(*this)) || failed(verifyAppends(*this)) ||
-      failed(verifyOutputs(*this)))
+      failed(verifyRopes(*this)) || failed(verifyAppends(*this)))
     return failure();
   for (unsigned i = 0; i < numSections(); ++i)
     if (failed(verifyEpilogue(*this, i)))
       return failure();
-  return success();
+  return verifyOutputs(*this);
 }

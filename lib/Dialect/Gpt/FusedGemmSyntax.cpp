@@ -1,19 +1,21 @@
 //===- FusedGemmSyntax.cpp - assembly of gpt.fused_gemm -------------------===//
 //
-//   gpt.fused_gemm %x : type (`at` %pos `,` %seq)? (`rope` %cs `:` type)?
-//     (`cache` %c `:` type `layer` int)? (`residual` %r `,` ...)? body
-//     (`attributes` {...})?
+//   gpt.fused_gemm %x : type (`at` %pos `,` %seq)?
+//     (`rope` %cs `:` type (`rotary` int)?)? (`cache` %c `:` type `layer` int)?
+//     (`residual` `row`? %r `,` ...)? body (`attributes` {...})?
 //   body    ::= `section` section | `sections` `{` section `,` ... `}`
-//             | `lanes` `(` weight `,` ... `)` epilogue `->` type
+//             | `lanes` `(` weight `,` ... `)` epilogue `->` types
 //   section ::= weight (`rope` pairs)? (`append` keys-or-values)? epilogue?
-//               (`->` type)?
+//               (`->` types)?
+//   types   ::= type | `(` type `,` ... `)`
 //   weight  ::= %w `:` type (`bias` %b)? `in_out`?
 //   epilogue ::= `epilogue` `(` %name `,` ... `)` { ops }
 //
 // A section without an epilogue yields its accumulator. What the operands'
 // types leave open is not written: a bias has the output features of its
-// weight, positions and sequences one number a row, a residual the type of the
-// one output. `->` stands exactly where a section has a tensor result.
+// weight, positions and sequences one number a row, a residual the type of an
+// output, or after `row` of a row of it. `->` stands exactly where a section
+// has a tensor result.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Dialect/Gpt/Gpt.h"
@@ -35,7 +37,7 @@ struct Reader {
   bool hasRope = false, hasIds = false, hasCache = false;
   SmallVector<Unresolved> weights, biases, residuals;
   SmallVector<Type> weightTypes, biasTypes, outputTypes;
-  SmallVector<bool> inOut, hasBias;
+  SmallVector<bool> inOut, hasBias, rowResidual;
   SmallVector<Attribute> ropes, appends;
 
   Reader(OpAsmParser &parser, OperationState &result)
@@ -61,6 +63,7 @@ struct Reader {
   }
 
   ParseResult parseHeader();
+  ParseResult parseOutputs();
   ParseResult parseWeight();
   ParseResult parseEpilogue(unsigned accumulators, bool rope);
   ParseResult parseSection();
@@ -83,6 +86,13 @@ ParseResult Reader::parseHeader() {
     hasRope = true;
     if (parser.parseOperand(ropeTable) || parser.parseColonType(ropeTableType))
       return failure();
+    int64_t rotary;
+    if (keyword("rotary")) {
+      if (parser.parseInteger(rotary))
+        return failure();
+      result.getOrAddProperties<FusedGemmOp::Properties>().rotary =
+          builder.getI64IntegerAttr(rotary);
+    }
   }
   if (keyword("cache")) {
     hasCache = true;
@@ -94,8 +104,18 @@ ParseResult Reader::parseHeader() {
         builder.getI64IntegerAttr(layer);
   }
   if (keyword("residual"))
-    return parser.parseOperandList(residuals);
+    return parser.parseCommaSeparatedList([&] {
+      rowResidual.push_back(keyword("row"));
+      return parser.parseOperand(residuals.emplace_back());
+    });
   return success();
+}
+
+/// One type, or several in parentheses.
+ParseResult Reader::parseOutputs() {
+  if (failed(parser.parseOptionalLParen()))
+    return parser.parseType(outputTypes.emplace_back());
+  return failure(parser.parseTypeList(outputTypes) || parser.parseRParen());
 }
 
 ParseResult Reader::parseWeight() {
@@ -164,7 +184,7 @@ ParseResult Reader::parseSection() {
   if (parseEpilogue(1, rotates))
     return failure();
   if (succeeded(parser.parseOptionalArrow()))
-    return parser.parseType(outputTypes.emplace_back());
+    return parseOutputs();
   return success();
 }
 
@@ -178,7 +198,7 @@ ParseResult Reader::parseLanes() {
   appends.push_back(AppendAttr::get(builder.getContext(), Append::None));
   if (parseEpilogue(weights.size(), false) || parser.parseArrow())
     return failure();
-  return parser.parseType(outputTypes.emplace_back());
+  return parseOutputs();
 }
 
 ParseResult Reader::parseBody() {
@@ -207,9 +227,15 @@ ParseResult Reader::resolve() {
       parser.resolveOperands(weights, weightTypes, loc, operands) ||
       parser.resolveOperands(biases, biasTypes, loc, operands))
     return failure();
-  for (Unresolved residual : residuals)
-    if (parser.resolveOperand(residual, outputTypes.front(), operands))
+  for (auto [residual, row] : llvm::zip(residuals, rowResidual)) {
+    Type type = outputTypes.front();
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (row && tensor && tensor.getRank() == 2)
+      type = RankedTensorType::get({tensor.getDimSize(1)},
+                                   tensor.getElementType());
+    if (parser.resolveOperand(residual, type, operands))
       return failure();
+  }
   if ((hasRope && parser.resolveOperand(ropeTable, ropeTableType, operands)) ||
       (hasIds && (parser.resolveOperand(positions, ids, operands) ||
                   parser.resolveOperand(sequences, ids, operands))) ||
@@ -268,6 +294,17 @@ static void printEpilogue(OpAsmPrinter &printer, Region &region, bool mayOmit) {
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
 }
 
+static void printOutputs(OpAsmPrinter &printer, FusedGemmOp op, unsigned i) {
+  ResultRange outputs = op.outputsOf(i);
+  if (outputs.empty())
+    return;
+  printer << " -> ";
+  if (outputs.size() == 1)
+    printer << outputs.front().getType();
+  else
+    printer << "(" << outputs.getTypes() << ")";
+}
+
 static void printSection(OpAsmPrinter &printer, FusedGemmOp op, unsigned i) {
   printWeight(printer, op, i);
   if (std::optional<RopePairs> pairs = op.ropeOf(i))
@@ -275,8 +312,7 @@ static void printSection(OpAsmPrinter &printer, FusedGemmOp op, unsigned i) {
   if (op.appendOf(i) != Append::None)
     printer << " append " << stringifyAppend(op.appendOf(i));
   printEpilogue(printer, op.getEpilogues()[i], /*mayOmit=*/true);
-  if (Value output = op.outputOf(i))
-    printer << " -> " << output.getType();
+  printOutputs(printer, op, i);
 }
 
 void FusedGemmOp::print(OpAsmPrinter &printer) {
@@ -285,11 +321,19 @@ void FusedGemmOp::print(OpAsmPrinter &printer) {
     printer << " at " << getPositions() << ", " << getSequences();
   if (getRopeTable())
     printer << " rope " << getRopeTable() << " : " << getRopeTable().getType();
+  if (getRotary())
+    printer << " rotary " << static_cast<int64_t>(*getRotary());
   if (getCache())
     printer << " cache " << getCache() << " : " << getCache().getType()
             << " layer " << static_cast<int64_t>(*getLayer());
-  if (!getResiduals().empty())
-    printer << " residual " << getResiduals();
+  if (!getResiduals().empty()) {
+    printer << " residual ";
+    llvm::interleaveComma(getResiduals(), printer.getStream(), [&](Value r) {
+      if (cast<RankedTensorType>(r.getType()).getRank() == 1)
+        printer << "row ";
+      printer << r;
+    });
+  }
   if (getLanes()) {
     printer << " lanes (";
     for (unsigned i = 0; i < getWeights().size(); ++i) {
@@ -299,7 +343,7 @@ void FusedGemmOp::print(OpAsmPrinter &printer) {
     }
     printer << ")";
     printEpilogue(printer, getEpilogues().front(), /*mayOmit=*/false);
-    printer << " -> " << getOutputs().front().getType();
+    printOutputs(printer, *this, 0);
   } else if (numSections() == 1) {
     printer << " section ";
     printSection(printer, *this, 0);
@@ -320,7 +364,7 @@ void FusedGemmOp::print(OpAsmPrinter &printer) {
       (*this)->getAttrs(),
       {"operandSegmentSizes", "resultSegmentSizes", getLanesAttrName(),
        getInOutAttrName(), getHasBiasAttrName(), getRopesAttrName(),
-       getAppendsAttrName(), getLayerAttrName()});
+       getAppendsAttrName(), getLayerAttrName(), getRotaryAttrName()});
 }
 
 void FusedGemmOp::getAsmBlockArgumentNames(Region &region,

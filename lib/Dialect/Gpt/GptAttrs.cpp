@@ -106,14 +106,21 @@ Attribute RopeAttr::parse(AsmParser &parser, Type) {
   if (parser.parseComma() || parser.parseKeyword("dim") ||
       parser.parseInteger(dim))
     return {};
+  int64_t rotary = dim;
   RopeScalingAttr scaling;
-  if (succeeded(parser.parseOptionalComma()))
-    if (parser.parseKeyword("scaling") || parser.parseAttribute(scaling))
+  bool more = succeeded(parser.parseOptionalComma());
+  if (more && succeeded(parser.parseOptionalKeyword("rotary"))) {
+    if (parser.parseInteger(rotary))
       return {};
+    more = succeeded(parser.parseOptionalComma());
+  }
+  if (more &&
+      (parser.parseKeyword("scaling") || parser.parseAttribute(scaling)))
+    return {};
   if (parser.parseGreater())
     return {};
   return parser.getChecked<RopeAttr>(loc, parser.getContext(), base, *pairs,
-                                     dim, scaling);
+                                     dim, scaling, rotary);
 }
 
 void RopeAttr::print(AsmPrinter &printer) const {
@@ -121,6 +128,8 @@ void RopeAttr::print(AsmPrinter &printer) const {
   os << "<base ";
   printExactly(os, getBase());
   os << ", pairs " << stringifyRopePairs(getPairs()) << ", dim " << getDim();
+  if (getRotary() != getDim())
+    os << ", rotary " << getRotary();
   if (getScaling())
     printer << ", scaling " << Attribute(getScaling());
   os << ">";
@@ -128,7 +137,7 @@ void RopeAttr::print(AsmPrinter &printer) const {
 
 LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ExactDouble base, RopePairs, int64_t dim,
-                               RopeScalingAttr) {
+                               RopeScalingAttr, int64_t rotary) {
   if (!std::isfinite(base.value) || base.value <= 1.0) {
     InFlightDiagnostic diagnostic = emitError();
     std::string text;
@@ -141,14 +150,18 @@ LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "[rope-C2] expected an even dim between 2 and "
                           "1048576, got "
                        << dim;
+  if (rotary <= 0 || rotary % 2 != 0 || rotary > dim)
+    return emitError() << "[rope-C7] expected an even number of rotary "
+                          "channels between 2 and dim "
+                       << dim << ", got " << rotary;
   return success();
 }
 
 SmallVector<double> RopeAttr::inverseFrequencies() const {
   SmallVector<double> frequencies;
-  for (int64_t i = 0; i < getDim() / 2; ++i)
+  for (int64_t i = 0; i < getRotary() / 2; ++i)
     frequencies.push_back(
-        std::pow(getBase(), -2.0 * static_cast<double>(i) / getDim()));
+        std::pow(getBase(), -2.0 * static_cast<double>(i) / getRotary()));
   RopeScalingAttr scaling = getScaling();
   if (!scaling)
     return frequencies;

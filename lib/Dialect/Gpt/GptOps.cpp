@@ -165,6 +165,37 @@ LogicalResult MergeHeadsOp::verify() {
                      getX().getType());
 }
 
+LogicalResult HeadPartOp::verify() {
+  RankedTensorType x = getX().getType();
+  if (!x.hasStaticShape() || x.getRank() == 0)
+    return emitOpError() << "[head_part-C1] expected x of static shape and "
+                            "rank 1 or more, got "
+                         << x;
+  int64_t axis = getAxis(), from = getFrom(), take = getTake(), of = getOf();
+  if (axis < 0 || axis >= x.getRank())
+    return emitOpError() << "[head_part-C2] expected an axis from 0 to "
+                         << x.getRank() - 1 << ", got " << axis;
+  if (of < 1 || x.getDimSize(axis) % of != 0)
+    return emitOpError() << "[head_part-C3] expected heads that divide the "
+                         << x.getDimSize(axis) << " indices of the axis, got "
+                         << of;
+  if (from < 0 || take < 1 || take > of || from > of - take)
+    return emitOpError() << "[head_part-C4] expected a part within a head of "
+                         << of << ", got " << take << " from " << from;
+  SmallVector<int64_t> expected(x.getShape());
+  expected[axis] = x.getDimSize(axis) / of * take;
+  return expectShape(*this, "head_part-C5", "a result", getResult().getType(),
+                     expected);
+}
+
+LogicalResult ArgmaxOp::verify() {
+  RankedTensorType x = getX().getType();
+  if (failed(expectRankAtLeast(*this, "argmax-C1", "x", x, 2)))
+    return failure();
+  return expectShape(*this, "argmax-C2", "a result", getResult().getType(),
+                     x.getShape().drop_back());
+}
+
 //===----------------------------------------------------------------------===//
 // Attention pieces
 //===----------------------------------------------------------------------===//
@@ -223,6 +254,10 @@ LogicalResult RotateOp::verify() {
   if (!x.isDynamicDim(x.getRank() - 1) && x.getShape().back() % 2 != 0)
     return emitOpError() << "[rotate-C2] expected an even head size, got "
                          << x.getShape().back();
-  return expectShape(*this, "rotate-C3", "a table", getTable().getType(),
-                     {x.getDimSize(x.getRank() - 2), 2, x.getShape().back()});
+  if (failed(
+          expectShape(*this, "rotate-C3", "a table", getTable().getType(),
+                      {x.getDimSize(x.getRank() - 2), 2, x.getShape().back()})))
+    return failure();
+  return expectRotary(*this, "rotate-C4", getRotaryAttr(),
+                      getTable().getType().getDimSize(2));
 }

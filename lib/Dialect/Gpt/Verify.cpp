@@ -92,6 +92,21 @@ static bool isPositiveInF32(double value) {
          static_cast<float>(value) > 0.0f;
 }
 
+LogicalResult gptc::gpt::expectRotary(Operation *op, StringRef constraint,
+                                      IntegerAttr rotary, int64_t headDim) {
+  if (!rotary)
+    return success();
+  int64_t channels = rotary.getInt();
+  if (channels > 0 && channels % 2 == 0 &&
+      (ShapedType::isDynamic(headDim) || channels <= headDim))
+    return success();
+  return op->emitOpError()
+         << "[" << constraint
+         << "] expected an even number of rotary channels between 2 and the "
+            "head size "
+         << dimText(headDim) << ", got " << channels;
+}
+
 LogicalResult gptc::gpt::expectCap(Operation *op, StringRef constraint,
                                    double cap) {
   if (isPositiveInF32(cap))

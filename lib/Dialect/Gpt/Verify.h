@@ -51,6 +51,11 @@ mlir::LogicalResult expectWindow(mlir::Operation *op,
                                  llvm::StringRef constraint,
                                  mlir::IntegerAttr window);
 
+/// Even and from 2 to the head size, or null.
+mlir::LogicalResult expectRotary(mlir::Operation *op,
+                                 llvm::StringRef constraint,
+                                 mlir::IntegerAttr rotary, int64_t headDim);
+
 /// Finite and above 0 in f32.
 mlir::LogicalResult expectCap(mlir::Operation *op, llvm::StringRef constraint,
                               double cap);

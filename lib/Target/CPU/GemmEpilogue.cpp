@@ -20,8 +20,8 @@ struct Epilogue {
   const GemmPlan &plan;
   const GemmSection &s;
   Value tile, panel0;
-  Value table, cacheView, positions, sequences, out;
-  Values biases, residuals;
+  Value table, cacheView, positions, sequences;
+  Values biases, residuals, outs;
   int64_t lanes; // 0: scalars
 
   Type type() { return lanes ? Type(e.vec(lanes, e.f32())) : e.f32(); }
@@ -39,18 +39,22 @@ struct Epilogue {
   void row(Value row, Value globalRow, Value columns);
   void column(Value row, Value globalRow, Value column, const KVPlace &place);
   Value partner(Value row, Value column, Value inHead, Value acc);
-  Value region(ValueRange args);
+  Values region(ValueRange args);
   void append(Value v, Value column, const KVPlace &place);
 };
 
 } // namespace
 
-/// Vectors of columns must not cross heads, nor rotary halves.
+/// Vectors of columns must not cross heads, rotary halves, nor the end of the
+/// channels that rotate.
 static int64_t columnLanes(const GemmPlan &p, const GemmSection &s,
                            const TargetDesc &t) {
-  bool heads = s.rope || s.append != gpt::Append::None;
-  int64_t run = s.rope == gpt::RopePairs::Half ? p.headDim / 2 : p.headDim;
-  return heads && run % t.lanes ? 0 : t.lanes;
+  if (!s.rope && s.append == gpt::Append::None)
+    return t.lanes;
+  int64_t run = !s.rope                           ? p.headDim
+                : *s.rope == gpt::RopePairs::Half ? p.rotary / 2
+                                                  : p.rotary;
+  return run % t.lanes || p.headDim % t.lanes ? 0 : t.lanes;
 }
 
 /// A rotary partner needs its own bias, so the tile gets them first.
@@ -67,26 +71,32 @@ void Epilogue::addBias(Value rows, Value columns) {
 }
 
 Value Epilogue::partner(Value row, Value column, Value inHead, Value acc) {
-  const int64_t half = plan.headDim / 2;
+  const int64_t half = plan.rotary / 2;
+  Value other;
   if (*s.rope == gpt::RopePairs::Half) {
     Value offset =
         e.select(e.lt(inHead, e.cst(half)), e.cst(half), e.cst(-half));
-    return e.load(type(), tileAt(0, row, e.add(column, offset)));
-  }
-  if (!lanes) {
+    other = e.load(type(), tileAt(0, row, e.add(column, offset)));
+  } else if (!lanes) {
     Value odd = e.rem(inHead, 2);
-    return e.load(type(),
-                  tileAt(0, row, e.sub(e.add(column, 1), e.mul(odd, 2))));
+    other =
+        e.load(type(), tileAt(0, row, e.sub(e.add(column, 1), e.mul(odd, 2))));
+  } else {
+    SmallVector<int64_t> swap;
+    for (int64_t i = 0; i < lanes; ++i)
+      swap.push_back(i ^ 1);
+    other = e.shuffle(acc, acc, swap);
   }
-  SmallVector<int64_t> swap;
-  for (int64_t i = 0; i < lanes; ++i)
-    swap.push_back(i ^ 1);
-  return e.shuffle(acc, acc, swap);
+  // Channels that do not rotate: its factor is 0.
+  if (plan.rotary == plan.headDim)
+    return other;
+  return e.select(e.lt(inHead, e.cst(plan.rotary)), other,
+                  e.constFp(type(), 0));
 }
 
-Value Epilogue::region(ValueRange args) {
+Values Epilogue::region(ValueRange args) {
   if (!s.epilogue)
-    return args[0];
+    return {args[0]};
   Block &block = s.epilogue->front();
   IRMapping map;
   map.map(block.getArguments(), args);
@@ -100,7 +110,10 @@ Value Epilogue::region(ValueRange args) {
     map.map(op.getResult(0),
             isa<arith::ConstantOp>(op) ? e.splat(r, lanes) : r);
   }
-  return map.lookup(block.getTerminator()->getOperand(0));
+  Values yields;
+  for (Value v : block.getTerminator()->getOperands())
+    yields.push_back(map.lookup(v));
+  return yields;
 }
 
 void Epilogue::append(Value v, Value column, const KVPlace &place) {
@@ -138,18 +151,19 @@ void Epilogue::column(Value row, Value globalRow, Value column,
     args.push_back(e.load(type(), e.elem(table, e.add(at, plan.headDim))));
   }
   Value flat = e.add(e.mul(globalRow, s.n), global);
-  for (Value r : residuals)
-    args.push_back(maybeMasked(e.elem(r, flat), mask));
-  Value y = region(args);
-  if (!y)
+  for (auto [r, residual] : llvm::zip(residuals, plan.residuals))
+    args.push_back(maybeMasked(e.elem(r, residual.row ? global : flat), mask));
+  Values yields = region(args);
+  if (yields.empty())
     return;
-  if (s.append != gpt::Append::None)
-    return append(y, global, place);
-  Value p = e.elem(out, flat);
-  if (mask)
-    e.storeMasked(y, p, mask);
-  else
-    e.store(y, p);
+  bool appends = s.append != gpt::Append::None;
+  if (appends)
+    append(yields[0], global, place);
+  for (auto [out, y] : llvm::zip(outs, ArrayRef(yields).drop_front(appends)))
+    if (mask)
+      e.storeMasked(y, e.elem(out, flat), mask);
+    else
+      e.store(y, e.elem(out, flat));
 }
 
 void Epilogue::row(Value row, Value globalRow, Value columns) {
@@ -184,17 +198,17 @@ void gptc::cpu::emitEpilogue(Emitter &outer, KernelContext &kc,
             {}, {}, {},   {}, {},   {},   columnLanes(plan, s, e.target)};
         for (int b : s.biases)
           ep.biases.push_back(b >= 0 ? c.arg(e, b) : Value());
-        for (unsigned r : plan.residuals)
-          ep.residuals.push_back(c.arg(e, r));
+        for (const GemmPlan::Residual &r : plan.residuals)
+          ep.residuals.push_back(c.arg(e, r.argument));
         if (s.rope)
           ep.table = c.arg(e, plan.ropeTable);
         if (s.append != gpt::Append::None) {
           ep.cacheView = c.arg(e, plan.cache);
           ep.positions = c.arg(e, plan.positions);
           ep.sequences = c.arg(e, plan.sequences);
-        } else {
-          ep.out = c.result(e, s.result);
         }
+        for (unsigned i = 0; i < plan.outputs(section); ++i)
+          ep.outs.push_back(c.result(e, s.result + i));
         Value columns = e.min(e.mul(v[5], plan.nr),
                               e.sub(e.cst(s.n), e.mul(v[4], plan.nr)));
         ep.addBias(v[3], columns);

@@ -12,6 +12,13 @@ int64_t GemmPlan::maxLanes() const {
   return n;
 }
 
+unsigned GemmPlan::outputs(unsigned section) const {
+  const GemmSection &s = sections[section];
+  unsigned yields =
+      s.epilogue ? s.epilogue->front().getTerminator()->getNumOperands() : 1;
+  return yields - (s.append != gpt::Append::None);
+}
+
 static void readTiles(GemmPlan &p, gpt::KernelOp kernel) {
   GemmSchedule tiles = readGemmSchedule(kernel);
   p.mr = tiles.rowTile;
@@ -50,10 +57,9 @@ GemmPlan gptc::cpu::planGemm(KernelContext &c) {
   for (unsigned i = 0; i < weights; ++i)
     biasOf.push_back(gemm.getHasBias()[i] ? int(bias++) : -1);
   next = bias;
-  for (Value r : gemm.getResiduals()) {
-    (void)r;
-    p.residuals.push_back(next++);
-  }
+  for (Value r : gemm.getResiduals())
+    p.residuals.push_back(
+        {next++, cast<RankedTensorType>(r.getType()).getRank() == 1});
   p.ropeTable = take(gemm.getRopeTable());
   p.positions = take(gemm.getPositions());
   p.sequences = take(gemm.getSequences());
@@ -61,6 +67,7 @@ GemmPlan gptc::cpu::planGemm(KernelContext &c) {
   if (gemm.getCache())
     p.cacheType = gemm.getCache().getType();
   p.headDim = headDimOf(gemm);
+  p.rotary = gemm.getRotary() ? int64_t(*gemm.getRotary()) : p.headDim;
   int result = 0;
   for (unsigned i = 0; i < gemm.numSections(); ++i) {
     GemmSection s;
@@ -74,8 +81,8 @@ GemmPlan gptc::cpu::planGemm(KernelContext &c) {
     s.rope = gemm.ropeOf(i);
     s.append = gemm.appendOf(i);
     s.epilogue = &gemm.getEpilogues()[i];
-    if (s.append == gpt::Append::None)
-      s.result = result++;
+    s.result = result;
+    result += gemm.outputsOf(i).size();
     p.sections.push_back(s);
   }
   readTiles(p, c.kernel);

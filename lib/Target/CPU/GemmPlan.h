@@ -19,21 +19,28 @@ struct GemmSection {
   int64_t n = 0;
   std::optional<gpt::RopePairs> rope;
   gpt::Append append = gpt::Append::None;
-  int result = -1;                  ///< kernel result, or -1 if it appends
+  int result = -1; ///< kernel result of its first value that is not appended
   mlir::Region *epilogue = nullptr; ///< null: the accumulator itself
 };
 
 struct GemmPlan {
   llvm::SmallVector<GemmSection> sections;
-  llvm::SmallVector<unsigned> residuals; ///< kernel arguments
+  struct Residual {
+    unsigned argument; ///< of the kernel
+    bool row;          ///< [N], the same numbers for every row
+  };
+  llvm::SmallVector<Residual> residuals;
   unsigned x = 0;
   int ropeTable = -1, positions = -1, sequences = -1, cache = -1;
   gpt::KVCacheType cacheType;
   int64_t k = 0;
   int64_t headDim = 0; ///< of roped and appended sections, else 0
+  int64_t rotary = 0;  ///< channels of a head that rotate
 
   int64_t mr = 0, nr = 0, mc = 0, unit = 0, group = 0; ///< as in GemmSchedule
   int64_t maxLanes() const;
+  /// Results of a section: its values, but the one that it appends.
+  unsigned outputs(unsigned section) const;
 
   // Scratch: packed A, unpacked weights, the accumulator tile; byte offsets.
   int64_t unpackedOffset() const { return mc * k * 4; }

@@ -156,7 +156,7 @@ static Value constantArray(Emitter &e, StringRef name,
 
 void gptc::cpu::emitRopeTable(Emitter &e, KernelContext &c,
                               gpt::RopeTableOp op) {
-  const int64_t d = op.getRope().getDim();
+  const int64_t d = op.getRope().getDim(), r = op.getRope().getRotary();
   const bool half = op.getRope().getPairs() == gpt::RopePairs::Half;
   SmallVector<double> frequencies = op.getRope().inverseFrequencies();
   Value f = constantArray(e, (c.kernel.getSymName() + "_frequencies").str(),
@@ -166,24 +166,30 @@ void gptc::cpu::emitRopeTable(Emitter &e, KernelContext &c,
     Value position = arith::SIToFPOp::create(e.b, e.loc, e.f64(),
                                              loadIndex(e, positions, t));
     Value cosines = e.elem(out, e.mul(t, 2 * d)), sines = e.at(cosines, d * 4);
-    e.loop(e.cst(0), e.cst(d / 2), 1, [&](Value i) {
+    e.loop(e.cst(0), e.cst(r / 2), 1, [&](Value i) {
       auto [s, co] =
           emitSinCos(e, e.fmul(position, e.load(e.f64(), e.elem(f, i, 8))));
       Value s32 = arith::TruncFOp::create(e.b, e.loc, e.f32(), s),
             c32 = arith::TruncFOp::create(e.b, e.loc, e.f32(), co);
       Value first = half ? i : e.mul(i, 2),
-            second = e.add(first, half ? d / 2 : 1);
+            second = e.add(first, half ? r / 2 : 1);
       e.store(c32, e.elem(cosines, first));
       e.store(c32, e.elem(cosines, second));
       e.store(e.fneg(s32), e.elem(sines, first));
       e.store(s32, e.elem(sines, second));
     });
+    if (r < d)
+      e.loop(e.cst(r), e.cst(d), 1, [&](Value i) {
+        e.store(e.constFp(e.f32(), 1), e.elem(cosines, i));
+        e.store(e.constFp(e.f32(), 0), e.elem(sines, i));
+      });
   });
 }
 
 void gptc::cpu::emitRotate(Emitter &e, KernelContext &c, gpt::RotateOp op) {
   const unsigned rank = c.rank(0);
-  const int64_t d = c.shape(0).back();
+  const int64_t d = c.shape(0).back(),
+                rotary = op.getRotary() ? int64_t(*op.getRotary()) : d;
   const bool half = op.getPairs() == gpt::RopePairs::Half;
   Value tokens = c.size(e, 0, rank - 2), x = c.arg(e, 0), table = c.arg(e, 1),
         out = c.result(e, 0);
@@ -195,10 +201,14 @@ void gptc::cpu::emitRotate(Emitter &e, KernelContext &c, gpt::RotateOp op) {
     auto at = [&](Value base, Value i) {
       return e.load(e.f32(), e.elem(base, i));
     };
-    e.loop(e.cst(0), e.cst(d), 1, [&](Value i) {
-      Value partner = half ? e.select(e.lt(i, e.cst(d / 2)), e.add(i, d / 2),
-                                      e.sub(i, d / 2))
-                           : e.sub(e.add(i, 1), e.mul(e.rem(i, 2), 2));
+    if (rotary < d)
+      e.loop(e.cst(rotary), e.cst(d), 1,
+             [&](Value i) { e.store(at(row, i), e.elem(to, i)); });
+    e.loop(e.cst(0), e.cst(rotary), 1, [&](Value i) {
+      Value partner = half
+                          ? e.select(e.lt(i, e.cst(rotary / 2)),
+                                     e.add(i, rotary / 2), e.sub(i, rotary / 2))
+                          : e.sub(e.add(i, 1), e.mul(e.rem(i, 2), 2));
       e.store(e.fma(at(row, partner), at(sines, i),
                     e.fmul(at(row, i), at(cosines, i))),
               e.elem(to, i));

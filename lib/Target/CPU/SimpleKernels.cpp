@@ -106,6 +106,7 @@ LogicalResult gptc::cpu::emitSimple(Emitter &e, KernelContext &c,
       .Case([&](gpt::LayerNormOp o) { emitLayerNorm(e, c, o); })
       .Case([&](gpt::RmsNormOp o) { emitRmsNorm(e, c, o); })
       .Case([&](gpt::SoftmaxOp) { emitSoftmax(e, c); })
+      .Case([&](gpt::ArgmaxOp) { emitArgmax(e, c); })
       .Case([&](gpt::CausalMaskOp) { emitCausalMask(e, c); })
       .Case([&](gpt::MaskOp o) { ok = emitMask(e, c, o); })
       .Case([&](gpt::MatmulOp o) { emitMatmul(e, c, o); })

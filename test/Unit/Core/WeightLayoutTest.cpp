@@ -57,6 +57,54 @@ std::vector<char> pack(const gptc_weight_desc &w, const void *source) {
   return out;
 }
 
+// A projection packed head by head: heads of 12 features, of which the section
+// takes 5 from the fourth on.
+TEST(WeightLayout, PartOfEveryHead) {
+  const int64_t K = 32, N = 48, take = 5, of = 12, from = 3, n = 20, nr = 16;
+  std::vector<float> rows(N * K), columns(K * N), bias(N);
+  for (int64_t f = 0; f < N; ++f) {
+    bias[f] = static_cast<float>(f);
+    for (int64_t k = 0; k < K; ++k)
+      rows[f * K + k] = columns[k * N + f] = static_cast<float>(100 * f + k);
+  }
+  gptc_weight_desc straight = panel(GPTC_F32, GPTC_F32, N, K, from, n, K, nr);
+  gptc_weight_desc turned =
+      panel(GPTC_F32, GPTC_F32, K, N, from, n, K, nr, true);
+  gptc_weight_desc vector = panel(GPTC_F32, GPTC_F32, 1, N, from, n, 1, 1);
+  vector.layout = GPTC_LAYOUT_VECTOR;
+  vector.bytes = gptc_packed_bytes(&vector);
+  for (gptc_weight_desc *w : {&straight, &turned, &vector}) {
+    w->take = take;
+    w->of = of;
+  }
+  std::vector<char> a = pack(straight, rows.data()),
+                    b = pack(turned, columns.data()),
+                    c = pack(vector, bias.data());
+  EXPECT_EQ(a, b);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t feature = i / take * of + from + i % take;
+    EXPECT_EQ(at<float>(c, i * 4), static_cast<float>(feature));
+    for (int64_t k = 0; k < K; ++k)
+      EXPECT_EQ(at<float>(a, (i / nr * nr * K + k * nr + i % nr) * 4),
+                static_cast<float>(100 * feature + k));
+  }
+  // Blocks of 32 inputs: rows of features are whole blocks.
+  gptc_weight_desc blocks = panel(GPTC_Q8_0, GPTC_F32, N, K, from, n, K, nr);
+  blocks.take = take;
+  blocks.of = of;
+  std::vector<char> source(N * 34);
+  for (int64_t f = 0; f < N; ++f) {
+    uint16_t one = 0x3c00;
+    memcpy(&source[f * 34], &one, 2);
+    for (int64_t k = 0; k < K; ++k)
+      source[f * 34 + 2 + k] = static_cast<char>(f);
+  }
+  std::vector<char> d = pack(blocks, source.data());
+  for (int64_t i = 0; i < n; ++i)
+    EXPECT_EQ(at<float>(d, (i / nr * nr * K + i % nr) * 4),
+              static_cast<float>(i / take * of + from + i % take));
+}
+
 TEST(WeightLayout, F32BothOrientations) {
   const int64_t rows = 75, k = 37, n0 = 5, n = 70, nr = 32;
   std::vector<float> source(rows * k);

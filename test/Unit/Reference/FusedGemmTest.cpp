@@ -77,3 +77,22 @@ TEST_F(FusedGemmTest, QKVWithRopeAndAppend) {
              1e-15);
   expectNear(cache->cache->rows(KVCache::Values, 0, 7), {3, 0, 0, 3}, 0);
 }
+
+// Several values of one accumulator, and a row that serves every token.
+TEST_F(FusedGemmTest, ValuesAndRows) {
+  mlir::FailureOr<Results> results = tryRun(
+      R"mlir(
+    func.func @f(%x: tensor<?x2xf32>, %w: tensor<2x2xf32>, %g: tensor<2xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>) {
+      %a, %b = gpt.fused_gemm %x : tensor<?x2xf32> residual row %g, %x section %w : tensor<2x2xf32> epilogue (%acc, %r, %s) {
+        %m = arith.mulf %acc, %r : f32
+        %y = arith.addf %m, %s : f32
+        gpt.yield %acc, %y : f32, f32
+      } -> (tensor<?x2xf32>, tensor<?x2xf32>)
+      return %a, %b : tensor<?x2xf32>, tensor<?x2xf32>
+    })mlir",
+      {makeTensor({2, 2}, {1, 2, 3, 4}), makeTensor({2, 2}, {2, 0, 0, 5}),
+       makeTensor({2}, {10, 100})});
+  ASSERT_TRUE(succeeded(results));
+  expectNear(results->at(0)->data, {2, 10, 6, 20}, 0);
+  expectNear(results->at(1)->data, {21, 1002, 63, 2004}, 0);
+}

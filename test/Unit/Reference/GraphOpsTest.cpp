@@ -125,3 +125,42 @@ TEST_F(GraphOpsTest, EmptySequence) {
                {makeTensor({0, 2}, {}), makeTensor({3, 2}, repeat(6, 1))});
   EXPECT_TRUE(y.empty());
 }
+
+TEST_F(GraphOpsTest, HeadPart) {
+  // Two heads of q, k, v, one row each, in [out, in]; k is rows 1 and 4.
+  auto k =
+      run(R"mlir(
+    func.func @f(%w: tensor<6x2xf32>) -> tensor<2x2xf32> {
+      %k = gpt.head_part %w axis 0 from 1 take 1 of 3 : tensor<6x2xf32> -> tensor<2x2xf32>
+      return %k : tensor<2x2xf32>
+    })mlir",
+          {makeTensor({6, 2}, {0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51})});
+  expectNear(k, {10, 11, 40, 41});
+  // The last two of three columns, twice, in [in, out].
+  auto columns = run(
+      R"mlir(
+    func.func @f(%w: tensor<2x6xf32>) -> tensor<2x4xf32> {
+      %k = gpt.head_part %w axis 1 from 1 take 2 of 3 : tensor<2x6xf32> -> tensor<2x4xf32>
+      return %k : tensor<2x4xf32>
+    })mlir",
+      {makeTensor({2, 6}, {0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15})});
+  expectNear(columns, {1, 2, 4, 5, 11, 12, 14, 15});
+}
+
+TEST_F(GraphOpsTest, ArgmaxTakesTheLowestOfEqualNumbers) {
+  double nan = std::nan(""), inf = INFINITY;
+  mlir::FailureOr<Results> results = tryRun(
+      R"mlir(
+    func.func @f(%x: tensor<?x4xf32>) -> tensor<?xi32> {
+      %y = gpt.argmax %x : tensor<?x4xf32> -> tensor<?xi32>
+      return %y : tensor<?xi32>
+    })mlir",
+      {makeTensor({6, 4}, {1,    3,    3,    2,       //
+                           -1,   -1,   -1,   -1,      //
+                           nan,  -inf, -inf, nan,     //
+                           nan,  nan,  nan,  nan,     //
+                           -inf, -inf, -inf, -3.4e38, //
+                           0.0,  -0.0, inf,  nan})});
+  ASSERT_TRUE(succeeded(results));
+  EXPECT_EQ(results->at(0)->ints, (std::vector<int64_t>{1, 0, 1, 0, 3, 2}));
+}

@@ -59,6 +59,58 @@ TEST_F(RopeTest, Pairing) {
   expectNear(rope("half", 1, {0, 1, 0, 0}), {0, 0.999950, 0, 0.0099998}, 1e-6);
 }
 
+// The first 4 of 8 channels rotate, as a head of 4 would; the others stay. The
+// op, its table and the epilogue of a GEMM agree.
+TEST_F(RopeTest, PartOfTheHead) {
+  const std::vector<double> x = {1, 0, 0, 2, 5, 6, 7, INFINITY};
+  const double c0 = std::cos(3.0), s0 = std::sin(3.0), c1 = std::cos(0.03),
+               s1 = std::sin(0.03);
+  const std::vector<double> half = {c0, -2 * s1, s0, 2 * c1, 5, 6, 7, INFINITY},
+                            adjacent = {c0, s0, -2 * s1, 2 * c1,
+                                        5,  6,  7,       INFINITY};
+  for (const char *pairs : {"half", "adjacent"}) {
+    std::string attr =
+        std::string("<base 10000.0, pairs ") + pairs + ", dim 8, rotary 4>";
+    std::string table = "  %t = gpt.rope_table %p " + attr +
+                        " : tensor<?xi32> -> tensor<?x2x8xf32>\n";
+    std::string function =
+        "func.func @f(%x: tensor<1x?x8xf32>, %p: tensor<?xi32>) -> "
+        "tensor<1x?x8xf32> {\n";
+    std::string end = "  return %y : tensor<1x?x8xf32>\n}";
+    auto near = [&](const std::vector<double> &y) {
+      const std::vector<double> &expected =
+          pairs == std::string("half") ? half : adjacent;
+      ASSERT_EQ(y.size(), 8u);
+      expectNear(llvm::ArrayRef(y).drop_back(),
+                 llvm::ArrayRef(expected).drop_back(), 1e-12);
+      EXPECT_EQ(y.back(), expected.back());
+    };
+    near(run(function + "  %y = gpt.rope %x, %p " + attr +
+                 " : tensor<1x?x8xf32>, tensor<?xi32>\n" + end,
+             {makeTensor({1, 1, 8}, x), makeInts({1}, {3})}));
+    near(run(function + table + "  %y = gpt.rotate %x, %t " + pairs +
+                 " rotary 4 : tensor<1x?x8xf32>, tensor<?x2x8xf32>\n" + end,
+             {makeTensor({1, 1, 8}, x), makeInts({1}, {3})}));
+    std::vector<double> bias = x;
+    near(run("func.func @f(%x: tensor<?x1xf32>, %w: tensor<8x1xf32>, %b: "
+             "tensor<8xf32>, %p: tensor<?xi32>) -> tensor<?x8xf32> {\n" +
+                 table +
+                 "  %y = gpt.fused_gemm %x : tensor<?x1xf32> rope %t : "
+                 "tensor<?x2x8xf32> rotary 4 section %w : tensor<8x1xf32> bias "
+                 "%b rope " +
+                 pairs + R"mlir( epilogue (%acc, %partner, %cos, %sin) {
+        %0 = arith.mulf %acc, %cos : f32
+        %1 = math.fma %partner, %sin, %0 : f32
+        gpt.yield %1 : f32
+      } -> tensor<?x8xf32>
+      return %y : tensor<?x8xf32>
+    })mlir",
+             {makeTensor({1, 1}, {0}),
+              makeTensor({8, 1}, std::vector<double>(8, 0)),
+              makeTensor({8}, bias), makeInts({1}, {3})}));
+  }
+}
+
 TEST_F(RopeTest, PositionZeroIsTheIdentityAndNormsStay) {
   for (const char *pairs : {"half", "adjacent"}) {
     expectNear(rope(pairs, 0, {1, 2, 3, 4}), {1, 2, 3, 4}, 0);

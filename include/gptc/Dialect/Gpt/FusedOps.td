@@ -18,12 +18,14 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
 
     Region arguments, all f32 scalars, in this order: one accumulator (sections) or one per weight (lanes), each with its
     bias added; then, if the section has a rope: the accumulator of the rotary partner channel, cos, signed sin
-    (see rope_table); then one element of each residual. The region holds scalar arith, math and gpt ops and yields one value.
+    (see rope_table); then one element of each residual. The region holds scalar arith, math and gpt ops and yields one
+    value or several.
 
-    A section with append = keys/values writes its yielded values to the cache (layer `layer`, position positions[t] of
-    sequence sequences[t]) and has no tensor result. Results: one tensor [T, N_i] per other section in order, then the cache
-    if there is one. Residuals [T, N] are allowed with one section or with lanes only.
-    ropes[i] is the pairing of section i or unit; the table is `rope_table` [T, 2, D].
+    A section with append = keys/values writes its first value to the cache (layer `layer`, position positions[t] of
+    sequence sequences[t]). Every other value is a result [T, N_i], in order; then comes the cache if there is one.
+    Residuals are [T, N], or [N] with the same numbers for every row; they stand beside one section or lanes only.
+    ropes[i] is the pairing of section i or unit; the table is `rope_table` [T, 2, D], of whose heads the first `rotary`
+    channels rotate, or all.
   }];
   let arguments = (ins
     Gpt_Tensor:$x,
@@ -39,7 +41,8 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
     DenseBoolArrayAttr:$has_bias,          // one per weight
     ArrayAttr:$ropes,                      // one per section: rope_pairs or unit
     ArrayAttr:$appends,                    // one per section: append
-    OptionalAttr<I64Attr>:$layer);
+    OptionalAttr<I64Attr>:$layer,
+    OptionalAttr<I64Attr>:$rotary);        // none: all channels of a head
   let results = (outs Variadic<Gpt_Tensor>:$outputs, Optional<Gpt_KVCacheType>:$cache_result);
   let regions = (region VariadicRegion<SizedRegion<1>>:$epilogues);
   let hasCustomAssemblyFormat = 1;
@@ -54,7 +57,11 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
     /// The pairing of section i, if it has a rope.
     std::optional<::gptc::gpt::RopePairs> ropeOf(unsigned i);
     ::gptc::gpt::Append appendOf(unsigned i);
-    /// The tensor result of section i, or null if it appends.
+    /// How many values the epilogue of section i yields.
+    unsigned numYields(unsigned i);
+    /// The tensor results of section i: its values, but the one that it appends.
+    ::mlir::ResultRange outputsOf(unsigned i);
+    /// The first of them, or null.
     ::mlir::Value outputOf(unsigned i);
   }];
 }

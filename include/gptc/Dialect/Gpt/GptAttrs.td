@@ -76,14 +76,20 @@ def Gpt_RopeScalingAttr : Gpt_Attr<"RopeScaling", "llama3"> {
 def Gpt_RopeAttr : Gpt_Attr<"Rope", "rope"> {
   let summary = "a rotary embedding: base, pairing, head size, optional scaling (Su et al., arXiv:2104.09864)";
   let description = [{
-    `#gpt.rope<base 1.0e5, pairs half, dim 64>`, optionally `, scaling #gpt.llama3<...>`
+    `#gpt.rope<base 1.0e5, pairs half, dim 64>`, optionally `, rotary 16` after dim: only the first 16 channels of a
+    head rotate (GPT-J, GPT-NeoX); optionally `, scaling #gpt.llama3<...>`
   }];
   let parameters = (ins Gpt_Double<"base of the geometric series">:$base, "::gptc::gpt::RopePairs":$pairs, "int64_t":$dim,
-                        OptionalParameter<"::gptc::gpt::RopeScalingAttr">:$scaling);
+                        OptionalParameter<"::gptc::gpt::RopeScalingAttr">:$scaling, "int64_t":$rotary);
+  let builders = [
+    AttrBuilder<(ins "::gptc::gpt::ExactDouble":$base, "::gptc::gpt::RopePairs":$pairs, "int64_t":$dim,
+                     "::gptc::gpt::RopeScalingAttr":$scaling),
+                [{ return $_get($_ctxt, base, pairs, dim, scaling, dim); }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The dim/2 inverse frequencies in radians per position, scaling applied, in double precision.
+    /// The rotary/2 inverse frequencies in radians per position, scaling applied, in double precision.
     ::llvm::SmallVector<double> inverseFrequencies() const;
   }];
 }

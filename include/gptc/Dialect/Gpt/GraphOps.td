@@ -110,6 +110,19 @@ def Gpt_MergeHeadsOp : Gpt_PureOp<"merge_heads"> {
   let hasFolder = 1;
 }
 
+def Gpt_HeadPartOp : Gpt_PureOp<"head_part"> {
+  let summary = "the same part of every head of a packed weight or bias";
+  let description = [{
+    Dimension `axis` is cut into heads of `of` indices; of each, `take` indices from `from` on are kept, in order. So the
+    queries of a projection that packs q, k and v head by head (GPT-NeoX, BLOOM, Falcon) are a weight of their own.
+    `%wq = gpt.head_part %w axis 0 from 0 take 16 of 48 : tensor<192x64xf32> -> tensor<64x64xf32>`
+  }];
+  let arguments = (ins Gpt_Tensor:$x, I64Attr:$axis, I64Attr:$from, I64Attr:$take, I64Attr:$of);
+  let results = (outs Gpt_Tensor:$result);
+  let assemblyFormat = "$x `axis` $axis `from` $from `take` $take `of` $of attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Graph ops: norms, activations, attention pieces
 //===----------------------------------------------------------------------===//
@@ -227,6 +240,15 @@ def Gpt_SoftmaxOp : Gpt_PureOp<"softmax", [SameOperandsAndResultType]> {
   let arguments = (ins Gpt_Tensor:$x);
   let results = (outs Gpt_Tensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
+def Gpt_ArgmaxOp : Gpt_PureOp<"argmax"> {
+  let summary = "index of the largest number along the last dimension, the lowest of equal ones";
+  let description = [{ `%t = gpt.argmax %logits : tensor<?x50257xf32> -> tensor<?xi32>` }];
+  let arguments = (ins Gpt_Tensor:$x);
+  let results = (outs RankedTensorOf<[I32]>:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
   let hasVerifier = 1;
 }
 

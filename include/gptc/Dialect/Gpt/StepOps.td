@@ -51,10 +51,14 @@ def Gpt_RopeTableOp : Gpt_PureOp<"rope_table"> {
 
 def Gpt_RotateOp : Gpt_PureOp<"rotate", [AllTypesMatch<["x", "result"]>]> {
   let summary = "apply a rope_table to [H, T, D]";
-  let description = [{ `%r = gpt.rotate %x, %cs half : tensor<9x?x64xf32>, tensor<?x2x64xf32>` }];
-  let arguments = (ins Gpt_Tensor:$x, Gpt_Tensor:$table, Gpt_RopePairsAttr:$pairs);
+  let description = [{
+    `rotary` r: only the first r channels of a head rotate.
+    `%r = gpt.rotate %x, %cs half : tensor<9x?x64xf32>, tensor<?x2x64xf32>`
+    `%r = gpt.rotate %x, %cs half rotary 16 : tensor<9x?x64xf32>, tensor<?x2x64xf32>`
+  }];
+  let arguments = (ins Gpt_Tensor:$x, Gpt_Tensor:$table, Gpt_RopePairsAttr:$pairs, OptionalAttr<I64Attr>:$rotary);
   let results = (outs Gpt_Tensor:$result);
-  let assemblyFormat = "$x `,` $table $pairs attr-dict `:` type($x) `,` type($table)";
+  let assemblyFormat = "$x `,` $table $pairs (`rotary` $rotary^)? attr-dict `:` type($x) `,` type($table)";
   let hasVerifier = 1;
 }
 
