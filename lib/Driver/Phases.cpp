@@ -210,7 +210,8 @@ bool Compilation::fusion() {
 }
 
 bool Compilation::kernel() {
-  if (!runPasses(moduleOp, [&](OpPassManager &manager) {
+  if (failed(checkFused(moduleOp)) ||
+      !runPasses(moduleOp, [&](OpPassManager &manager) {
         OutlineKernelsOptions outline;
         outline.dequantize = options.dequantize;
         manager.addPass(createOutlineKernels(outline));

@@ -99,6 +99,9 @@ private:
   std::string object;
 };
 
+/// Diagnoses what no kernel can be generated for.
+mlir::LogicalResult checkFused(mlir::ModuleOp module);
+
 /// Writes a file aside and renames it, making the folder if needed.
 llvm::Error writeFileAtomically(llvm::StringRef folder, llvm::StringRef file,
                                 llvm::StringRef text);

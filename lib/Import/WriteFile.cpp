@@ -1,13 +1,19 @@
 //===- WriteFile.cpp - a whole file or the old one ------------------------===//
 //
 // LLVM's own temporary files replace every '%' of the path they are given,
-// those of its folders too, so this makes the file with mkstemp.
+// those of its folders too, so this makes the file with mkostemps. It is locked
+// while it is written: what killed runs have left is not, and the next run for
+// a file of that folder removes it.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Import/WriteFile.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +36,50 @@ static std::error_code writeAll(int file, StringRef contents) {
   return code;
 }
 
+static constexpr StringRef prefix = ".gptc-", suffix = ".tmp";
+
+/// Whether the file of that name is still this one, which no other run holds.
+static bool hold(int file, const std::string &name) {
+  struct stat open, named;
+  if (::flock(file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+    return false;
+  return !::fstat(file, &open) && !::stat(name.c_str(), &named) &&
+         open.st_ino == named.st_ino;
+}
+
+static void removeAbandoned(StringRef folder) {
+  std::vector<std::string> found;
+  std::error_code code;
+  for (fs::directory_iterator it(folder, code), end; !code && it != end;
+       it.increment(code)) {
+    StringRef name = llvm::sys::path::filename(it->path());
+    if (name.starts_with(prefix) && name.ends_with(suffix) &&
+        it->type() == fs::file_type::regular_file)
+      found.push_back(it->path());
+  }
+  for (const std::string &name : found) {
+    int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+      continue;
+    // A file system without locks keeps them.
+    if (!::flock(file, LOCK_EX | LOCK_NB))
+      ::unlink(name.c_str());
+    ::close(file);
+  }
+}
+
+/// A new locked file beside others of the folder; -1 and errno. Another run may
+/// take it for an abandoned one until it is locked.
+static int createTemporary(StringRef folder, std::string &name) {
+  while (true) {
+    name = (folder + "/" + prefix + "XXXXXX" + suffix).str();
+    int file = ::mkostemps(name.data(), suffix.size(), O_CLOEXEC);
+    if (file < 0 || hold(file, name))
+      return file;
+    ::close(file);
+  }
+}
+
 llvm::Error gptc::writeFile(StringRef path, StringRef contents) {
   fs::file_status status;
   if (!fs::status(path, status)) {
@@ -44,19 +94,29 @@ llvm::Error gptc::writeFile(StringRef path, StringRef contents) {
       return code ? fail(path, code) : llvm::Error::success();
     }
   }
-  std::string temporary = (path + ".XXXXXX").str();
-  int file = mkstemp(temporary.data());
+  StringRef folder = llvm::sys::path::parent_path(path);
+  if (folder.empty())
+    folder = ".";
+  removeAbandoned(folder);
+  std::string temporary;
+  int file = createTemporary(folder, temporary);
   if (file < 0)
     return fail(path, std::error_code(errno, std::generic_category()));
-  // What open() would have given; mkstemp lets only the owner read.
+  llvm::sys::RemoveFileOnSignal(temporary);
+  // What open() would have given; mkostemps lets only the owner read.
   mode_t mask = ::umask(0);
   ::umask(mask);
   ::fchmod(file, 0666 & ~mask);
-  std::error_code code = writeAll(file, contents);
+  // The lock stays until the file has its name.
+  int written = ::dup(file);
+  std::error_code code = written < 0
+                             ? std::error_code(errno, std::generic_category())
+                             : writeAll(written, contents);
   if (!code)
     code = fs::rename(temporary, path);
-  if (!code)
-    return llvm::Error::success();
-  fs::remove(temporary);
-  return fail(path, code);
+  if (code)
+    fs::remove(temporary);
+  ::close(file);
+  llvm::sys::DontRemoveFileOnSignal(temporary);
+  return code ? fail(path, code) : llvm::Error::success();
 }

@@ -108,6 +108,16 @@ class Diagnostics(unittest.TestCase):
                          '{-#\ndialect_resources: { builtin: { absent: "0x04000000' + "0000803F" * size + '" } }\n#-}\n', *words, line=3)
         self.refused(model("%c = arith.constant sparse<[[0, 0]], [1.0]> : tensor<4x8xf32>" + use), "arith.constant", "dense<", line=3)
 
+    def test_constants(self):
+        """Constants where kernels read memory: they were compiled, and read other memory."""
+        for kind, use in (("tensor<8xf32>", "gpt.rms_norm %x, %c eps 1.0e-5 : tensor<4x8xf32>, tensor<8xf32>"),
+                          ("tensor<8x8xf32>", "gpt.linear %x, %c : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>"),
+                          ("tensor<4x8xf32>", "gpt.softmax %c : tensor<4x8xf32>"),
+                          ("tensor<4xi32>", "gpt.select_rows %x, %c : tensor<4x8xf32>, tensor<4xi32> -> tensor<4x8xf32>")):
+            value = "1" if "i32" in kind else "1.0"
+            with self.subTest(use):
+                self.refused(model(f"%c = arith.constant dense<{value}> : {kind}\n%y = {use}"), "op expected operand", "got a constant", line=4, column=6)
+
     def test_heads(self):
         """B40 (c): n_head 0, -1, not dividing n_embd."""
         for heads, words in ((0, ["gpt.split_heads", "H = 0", "got 8"]), (-1, ["gpt.split_heads", "tensor<-1x"]), (3, ["gpt.split_heads", "H = 3", "got 8"])):

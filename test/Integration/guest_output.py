@@ -1,8 +1,11 @@
 """All of a package or none of it: killed compiles, a full disk, folders that cannot be written, odd names, several at once (B46).
 
-GPTC_KILLS: how many compiles are killed (30).
+GPTC_KILLS: how many compiles are killed (100).
 """
+import concurrent.futures
 import contextlib
+import fcntl
+import functools
 import os
 import random
 import resource
@@ -12,14 +15,27 @@ import subprocess
 import tempfile
 import time
 
-from harness import BIN, TEMPORARY, checkpoint, imported, main, run, unittest
+from harness import BIN, TEMPORARY, checkpoint, imported, main, run, unittest, written
 
-KILLS = int(os.environ.get("GPTC_KILLS", "30"))
+KILLS = int(os.environ.get("GPTC_KILLS", "100"))
 ROOT = os.geteuid() == 0
 
 
+# One product with a matrix of a golden model: what is killed a hundred times must be small.
+MODEL = """module attributes {gpt.checkpoint = "CHECKPOINT", gpt.name = "model"} {
+  ml_program.global private @w(#ml_program.extern<tensor<64x256xf32>>) : tensor<64x256xf32> {gpt.stored = #gpt.stored<"model.safetensors", "h.0.mlp.c_fc.weight", f32>}
+  func.func @f(%x: tensor<1x64xf32> {gpt.arg = "x"}) -> (tensor<1x256xf32> {gpt.result = "y"}) {
+    %w = ml_program.global_load_const @w : tensor<64x256xf32>
+    %y = gpt.linear %x, %w in_out : tensor<1x64xf32>, tensor<64x256xf32> -> tensor<1x256xf32>
+    return %y : tensor<1x256xf32>
+  }
+}
+"""
+
+
+@functools.cache
 def model():
-    return imported(checkpoint("gpt2-hf"), "model")
+    return written(MODEL.replace("CHECKPOINT", os.path.abspath(checkpoint("gpt2-hf"))))
 
 
 def contents(folder):
@@ -68,40 +84,45 @@ class Output(unittest.TestCase):
         self.assertTrue(found in [self.packages[level] for level in levels], f"not a whole package: {sorted(found)}")
 
     def killed(self, folder, number, how, randomness):
-        """Kills a compile; every other time while it writes its files."""
+        """Kills a compile: a third of them while it writes its files, half as it begins, the others anywhere."""
         before = set(os.listdir(folder))
         process = start(model(), "-o", os.path.join(folder, "kernels"))
-        if number % 2:
-            time.sleep(randomness.uniform(0, self.seconds))
+        if number % 3:
+            time.sleep(randomness.uniform(0, self.seconds if number % 6 == 1 else 0.1))
         else:
             written = False
             while process.poll() is None and not written:
                 with contextlib.suppress(FileNotFoundError):
                     written = any(os.listdir(os.path.join(folder, name)) for name in set(os.listdir(folder)) - before)
-                time.sleep(0.001)
+                time.sleep(0.002)
             time.sleep(randomness.uniform(0, 0.02))
         process.send_signal(how)
         return process.wait()
 
+    def kill_many(self, earlier):
+        randomness = random.Random(4 + earlier)
+        folder = new_folder()
+        output = os.path.join(folder, "kernels")
+        if earlier:
+            run("gptc", model(), "-o", output, "-O0")
+        ended = []
+        for number in range(KILLS // 2):
+            ended.append(self.killed(folder, number, signal.SIGKILL, randomness))
+            if earlier or os.path.exists(output):
+                self.whole(output, "02")
+            if not earlier and ended[-1] == 0:
+                shutil.rmtree(output)
+        self.assertGreater(ended.count(-signal.SIGKILL), len(ended) // 2)
+        self.assertLessEqual(len([name for name in os.listdir(folder) if name != "kernels"]), 2, "killed runs accumulate")
+        run("gptc", model(), "-o", output)
+        self.whole(output)
+        self.assertEqual(os.listdir(folder), ["kernels"])
+
     def test_killed(self):
-        randomness = random.Random(4)
-        for earlier in (False, True):
-            folder = new_folder()
-            output = os.path.join(folder, "kernels")
-            if earlier:
-                run("gptc", model(), "-o", output, "-O0")
-            ended = []
-            for number in range(KILLS // 2):
-                ended.append(self.killed(folder, number, signal.SIGKILL, randomness))
-                if earlier or os.path.exists(output):
-                    self.whole(output, "02")
-                if not earlier and ended[-1] == 0:
-                    shutil.rmtree(output)
-            self.assertGreater(ended.count(-signal.SIGKILL), len(ended) // 3)
-            self.assertLessEqual(len([name for name in os.listdir(folder) if name != "kernels"]), 2, "killed runs accumulate")
-            run("gptc", model(), "-o", output)
-            self.whole(output)
-            self.assertEqual(os.listdir(folder), ["kernels"])
+        """Without and with an earlier package, side by side."""
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            for done in [pool.submit(self.kill_many, earlier) for earlier in (False, True)]:
+                done.result()
 
     def test_terminated(self):
         for how in (signal.SIGTERM, signal.SIGINT):
@@ -111,18 +132,37 @@ class Output(unittest.TestCase):
             self.assertLessEqual(set(os.listdir(folder)), {"kernels"})
 
     def test_killed_import(self):
+        """What a signal interrupts is removed, what a killed run has left the next one removes; the earlier file stays till the end."""
         folder = new_folder()
-        with open(model(), "rb") as f:
+        arguments = ["gptc-import", checkpoint("gpt2-hf"), "--name", "model", "-o", "model.mlir"]
+        with open(imported(checkpoint("gpt2-hf"), "model"), "rb") as f:
             expected = f.read()
-        for number in range(KILLS // 3):
-            process = subprocess.Popen([os.path.join(BIN, "gptc-import"), checkpoint("gpt2-hf"), "--name", "model", "-o", "model.mlir"],
-                                       cwd=folder, stderr=subprocess.DEVNULL)
-            time.sleep(0.003 * number)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (len(expected) // 2, len(expected) // 2))
+        for earlier in ([], ["model.mlir"]):
+            run(*arguments, cwd=folder, status=-signal.SIGXFSZ, preexec_fn=limit)  # in the middle of the file
+            self.assertEqual(os.listdir(folder), earlier)
+            with open(os.path.join(folder, ".gptc-killed.tmp"), "wb"), open(os.path.join(folder, ".gptc-abcdef.tmp"), "wb") as held:
+                fcntl.flock(held, fcntl.LOCK_EX)  # by a run that is still at work
+                run(*arguments, cwd=folder)
+                self.assertEqual(sorted(os.listdir(folder)), [".gptc-abcdef.tmp", "model.mlir"])
+            run(*arguments, cwd=folder)
+            self.assertEqual(contents(folder), {"model.mlir": expected})
+        # At any moment.
+        for number in range(KILLS // 5):
+            process = subprocess.Popen([os.path.join(BIN, arguments[0]), *arguments[1:]], cwd=folder, stderr=subprocess.DEVNULL)
+            time.sleep(0.004 * number)
             process.kill()
             process.wait()
-            if "model.mlir" in os.listdir(folder):
-                self.assertEqual(contents(folder)["model.mlir"], expected)
-                os.remove(os.path.join(folder, "model.mlir"))
+            self.assertEqual(contents(folder)["model.mlir"], expected)
+        run(*arguments, cwd=folder)
+        self.assertEqual(contents(folder), {"model.mlir": expected})
+
+    def test_imports_at_once(self):
+        folder = new_folder()
+        arguments = [os.path.join(BIN, "gptc-import"), checkpoint("gpt2-hf"), "--name", "model", "-o", "model.mlir"]
+        runs = [subprocess.Popen(arguments, cwd=folder, stderr=subprocess.DEVNULL) for _ in range(12)]
+        self.assertEqual([process.wait() for process in runs], [0] * 12)
+        self.assertEqual(os.listdir(folder), ["model.mlir"])
 
     def refused(self, *args, **keywords):
         done = run("gptc", *args, status=1, **keywords)

@@ -36,15 +36,14 @@ def run(tool, *args, status=0, **keywords):
 
 
 # A process is charged with the memory of the one that starts it, so a small one does.
-MEASURE = """import json, os, sys, time
-begin = time.monotonic()
+MEASURE = """import json, os, sys
 process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
 _, status, usage = os.wait4(process, 0)
-print("\\n" + json.dumps([os.waitstatus_to_exitcode(status), time.monotonic() - begin, usage.ru_maxrss * 1024]))"""
+print("\\n" + json.dumps([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024]))"""
 
 
 def measured(tool, *args, **keywords):
-    """Runs one of our tools; what it printed, its status, seconds and most bytes of memory."""
+    """Runs one of our tools; what it printed, its status, CPU seconds and most bytes of memory."""
     done = subprocess.run([sys.executable, "-S", "-c", MEASURE, os.path.join(BIN, tool), *map(str, args)], capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, check=True, **keywords)
     done.stdout, numbers = done.stdout.rsplit("\n", 2)[:2]

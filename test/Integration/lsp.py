@@ -44,12 +44,12 @@ class Server:
                 raise AssertionError(f"{method}: the server ended")
         return answer["result"]
 
-    def diagnostics(self, uri, text, version=1):
-        """Opens a text, or changes it with a later version, and waits for what the server finds in it."""
+    def diagnostics(self, uri, text, version=1, changes=None):
+        """Opens a text, or changes it (all or parts of it) with a later version, and waits for what the server finds in it."""
         if version == 1:
             self.send("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "mlir", "version": 1, "text": text}})
         else:
-            self.send("textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]})
+            self.send("textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": changes or [{"text": text}]})
         while (found := self.message()).get("method") != "textDocument/publishDiagnostics":
             if not found:
                 raise AssertionError("the server ended")
@@ -57,13 +57,21 @@ class Server:
 
 
 class Lsp(unittest.TestCase):
-    def test_session(self):
+    def start(self):
         server = Server()
         self.addCleanup(server.close)
         capabilities = server.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})["capabilities"]
         self.assertTrue(capabilities["hoverProvider"])
         server.send("initialized", {})
+        return server
 
+    def stop(self, server):
+        self.assertIsNone(server.request("shutdown", None))
+        server.send("exit", None)
+        self.assertEqual(server.process.wait(timeout=30), 0)
+
+    def test_session(self):
+        server = self.start()
         bad, = server.diagnostics("file:///model.mlir", BAD)
         self.assertEqual(bad["severity"], 1)
         self.assertIn("[rms_norm-C2] expected gamma of shape [8], got 'tensor<9xf32>'", bad["message"])
@@ -80,9 +88,41 @@ class Lsp(unittest.TestCase):
         definition, = server.request("textDocument/definition", use)
         self.assertEqual(definition["range"]["start"], {"line": 1, "character": 2})
 
-        self.assertIsNone(server.request("shutdown", None))
-        server.send("exit", None)
-        self.assertEqual(server.process.wait(timeout=30), 0)
+        # Part of a line changes, counted in UTF-16 and at the end of the text.
+        change = {"range": {"start": {"line": 1, "character": 11}, "end": {"line": 1, "character": 15}}, "text": "sliu"}
+        unknown, = server.diagnostics("file:///model.mlir", None, 4, [change])
+        self.assertIn("gpt.sliu", unknown["message"])
+        back = {**change, "text": "silu"}
+        end = {"range": {"start": {"line": 5, "character": 0}, "end": {"line": 5, "character": 0}}, "text": "// \U0001d11e"}
+        self.assertEqual(server.diagnostics("file:///model.mlir", None, 5, [back, end]), [])
+        self.stop(server)
+
+    def test_nested(self):
+        """100,000 brackets in a text that is opened, changed, grown bracket by bracket, or in a message: an error or silence, no crash."""
+        server = self.start()
+        deep = GOOD + "\n  " + "module {" * 100000
+        for uri, text in (("file:///deep.mlir", deep), ("file:///types.mlir", "!a = " + "tuple<" * 100000), ("file:///list.mlir", "[" * 100000)):
+            found, = server.diagnostics(uri, text)
+            self.assertIn("expected_brackets_nested_at_most_256_deep", found["message"])
+        found, = server.diagnostics("file:///deep.mlir", deep, 2)
+        self.assertEqual(found["range"]["start"], {"line": 6, "character": 2 + 8 * 256 + 7})
+        self.assertEqual(server.diagnostics("file:///deep.mlir", GOOD, 3), [])
+        # Each change small, the whole deep.
+        for version in range(4, 8):
+            place = {"line": 0, "character": 0}
+            found = server.diagnostics("file:///deep.mlir", None, version, [{"range": {"start": place, "end": place}, "text": "(" * 25000}])
+            self.assertEqual(len(found), 1)
+        self.assertEqual(server.diagnostics("file:///deep.mlir", GOOD, 8), [])
+        body = b'{"jsonrpc": "2.0", "method": "textDocument/hover", "params": ' + b"[" * 100000 + b"]" * 100000 + b"}"
+        server.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.assertEqual(server.diagnostics("file:///deep.mlir", GOOD, 9), [])
+        self.stop(server)
+
+    def test_end_of_input(self):
+        server = self.start()
+        server.process.stdin.close()
+        self.assertIsNotNone(server.process.wait(timeout=30))
+        server.process.stdin = None
 
 
 main()

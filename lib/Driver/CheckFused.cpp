@@ -1,0 +1,37 @@
+//===- CheckFused.cpp - what no kernel can be generated for ---------------===//
+//
+// Between fusion and outlining. Refuses constant tensors as operands of ops
+// other than elementwise ones, whose kernels hold the value in a register where
+// others read memory; and heads of a dynamic size in attention, whose kernel is
+// made for one size.
+//
+//===----------------------------------------------------------------------===//
+#include "Phases.h"
+#include "gptc/Stepping/Elementwise.h"
+
+using namespace mlir;
+using namespace gptc;
+
+static LogicalResult checkOperands(Operation *op) {
+  if (isElementwise(op) || isa<func::ReturnOp>(op))
+    return success();
+  for (OpOperand &operand : op->getOpOperands())
+    if (isa<TensorType>(operand.get().getType()) &&
+        operand.get().getDefiningOp<arith::ConstantOp>())
+      return op->emitOpError("expected operand ")
+             << operand.getOperandNumber()
+             << " to be an argument, a weight (ml_program.global) or computed, "
+                "got a constant, which only elementwise ops take";
+  return success();
+}
+
+LogicalResult gptc::checkFused(ModuleOp module) {
+  auto result = module.walk([](Operation *op) -> WalkResult {
+    if (auto attention = dyn_cast<gpt::FlashAttentionOp>(op))
+      if (auto q = cast<RankedTensorType>(attention.getQ().getType());
+          ShapedType::isDynamic(q.getShape().back()))
+        return op->emitOpError("expected a static head size, got ") << q;
+    return checkOperands(op);
+  });
+  return failure(result.wasInterrupted());
+}
