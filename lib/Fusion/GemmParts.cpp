@@ -106,10 +106,10 @@ GemmValue gptc::gemmValueOf(OpResult result) {
   llvm_unreachable("the cache is no value of a section");
 }
 
-/// The places that `loc` is made of.
+/// The places that `loc` is made of. One that is marked is kept whole.
 static void addPlaces(SmallVectorImpl<Location> &places, Location loc) {
   auto fused = dyn_cast<FusedLoc>(loc);
-  if (!fused)
+  if (!fused || fused.getMetadata())
     return places.push_back(loc);
   for (Location place : fused.getLocations())
     addPlaces(places, place);
