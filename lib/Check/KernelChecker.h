@@ -12,14 +12,18 @@
 #ifndef GPTC_LIB_CHECK_KERNELCHECKER_H
 #define GPTC_LIB_CHECK_KERNELCHECKER_H
 
-#include "Compare.h"
 #include "gptc/Package/PackageModel.h"
 #include "gptc/Reference/Evaluator.h"
 #include "gptc/Runtime/gptc.h"
+#include "gptc/Verify/Compare.h"
 #include <string>
 #include <vector>
 
 namespace gptc::check {
+
+using verify::compare;
+using verify::Difference;
+using verify::elementsOf;
 
 struct KernelReport {
   std::string kernel;

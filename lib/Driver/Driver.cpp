@@ -95,7 +95,7 @@ static int compile(const Options &options, StringRef program) {
     }
   }
   if (!internal)
-    return ok ? 0 : 1;
+    return ok ? 0 : compilation.unproven ? 3 : 1;
   std::string what = survived ? "failed without saying why" : "crashed";
   what += file.empty() ? "; no reproducer could be written"
                        : "; please report it with the reproducer " + file;

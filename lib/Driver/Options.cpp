@@ -88,9 +88,7 @@ static std::string applyDisable(Options &options, StringRef name) {
 }
 
 /// Options of later versions, so that a script learns what is the matter.
-static constexpr StringRef laterOptions[] = {
-
-    "--verify-fusions", "--save-temps", "-###"};
+static constexpr StringRef laterOptions[] = {"--save-temps", "-###"};
 
 static llvm::ArrayRef<Option> table() {
   using Action = Options::Action;
@@ -176,6 +174,10 @@ static llvm::ArrayRef<Option> table() {
       {"--explain-fusion", Form::Flag, "",
        "print which ops went into which kernel, and what was left alone",
        flag(&Options::explainFusion)},
+      {"--verify-fusions", Form::Flag, "",
+       "evaluate every fusion beside the ops it replaced, on made-up numbers; "
+       "without -o and --emit nothing else is done",
+       flag(&Options::verifyFusions)},
       {"--dump-ir", Form::Equals, "DIR", "the module after every phase",
        text(&Options::dumpFolder)},
       {"--timing", Form::OptionalEquals, "FILE.json",
@@ -219,8 +221,9 @@ std::string gptc::helpText() {
       left += ("[=" + option.value + "]").str();
     text += fmt::format("  {:<26} {}\n", left, option.help.str());
   }
-  return text + "\nExit status: 0 done, 1 the input is wrong, 2 the command "
-                "line is wrong, 70 internal error.\n";
+  return text +
+         "\nExit status: 0 done, 1 the input is wrong, 2 the command "
+         "line is wrong, 3 a fusion is out of its bound, 70 internal error.\n";
 }
 
 bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
@@ -282,7 +285,7 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
     return true;
   if (options.input.empty())
     return fail("expected a model (.mlir); --help shows the usage");
-  if (options.output.empty() &&
+  if (options.output.empty() && !options.onlyVerifies() &&
       (options.emit.size() != 1 || options.emit[0] == Emit::Lib))
     return fail("expected -o DIR, or a single --emit of one file");
   return true;

@@ -9,6 +9,7 @@
 #include "gptc/Schedule/Passes.h"
 #include "gptc/Stepping/Passes.h"
 #include "gptc/Target/CPU/CpuTarget.h"
+#include "gptc/Verify/VerifyFusions.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/IR/Verifier.h"
@@ -141,7 +142,7 @@ bool Compilation::parse() {
     levels.push_back({std::move(target), {}, {}});
   }
   // A folder that cannot be written is told before anything is compiled.
-  if (options.emit.empty()) {
+  if (options.emit.empty() && !options.onlyVerifies()) {
     auto made = OutputFolder::create(options.output);
     if (!made)
       return fail(made.takeError());
@@ -167,7 +168,7 @@ bool Compilation::parse() {
   parsing = true;
   module = parseModel(diagnostics.sources, context);
   parsing = false;
-  if (!module || failed(verify(*module)) || failed(checkConstants(*module)))
+  if (!module || failed(mlir::verify(*module)) || failed(checkConstants(*module)))
     return false;
   moduleOp = *module;
   auto given = moduleOp->getAttrOfType<StringAttr>("gpt.name");
@@ -181,14 +182,37 @@ bool Compilation::parse() {
   return emitModule(Emit::Gpt, ".gpt.mlir", moduleOp);
 }
 
+static void addStepping(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createRemoveDropout());
+  manager.addNestedPass<func::FuncOp>(createCanonicalizeAttention());
+  manager.addPass(createDeriveStep());
+}
+
+static void addFusion(OpPassManager &manager, const Options &options) {
+  if (options.optimization == 0)
+    return buildUnfusedPipeline(manager);
+  FusionOptions fusion;
+  fusion.disabled = options.disabledFusions;
+  buildFusionPipeline(manager, fusion);
+}
+
+bool Compilation::verifyFusions() {
+  verify::Verification found =
+      verify::verifyFusions(moduleOp, [&](OpPassManager &manager) {
+        addStepping(manager);
+        addFusion(manager, options);
+      });
+  if (!found.error.empty())
+    return fail("--verify-fusions: " + found.error);
+  (options.onlyVerifies() ? llvm::outs() : llvm::errs())
+      << verify::reportText(found);
+  unproven = !found.ok();
+  return !unproven || fail("--verify-fusions: a fusion computes something else "
+                           "than the ops it replaced");
+}
+
 bool Compilation::stepping() {
-  return runPasses(moduleOp,
-                   [](OpPassManager &manager) {
-                     manager.addNestedPass<func::FuncOp>(createRemoveDropout());
-                     manager.addNestedPass<func::FuncOp>(
-                         createCanonicalizeAttention());
-                     manager.addPass(createDeriveStep());
-                   }) &&
+  return runPasses(moduleOp, addStepping) &&
          emitModule(Emit::Step, ".step.mlir", moduleOp);
 }
 
@@ -198,14 +222,9 @@ bool Compilation::fusion() {
     unfused = moduleOp.clone();
     sourceOps.emplace(*unfused);
   }
-  return runPasses(moduleOp,
-                   [&](OpPassManager &manager) {
-                     if (options.optimization == 0)
-                       return buildUnfusedPipeline(manager);
-                     FusionOptions fusion;
-                     fusion.disabled = options.disabledFusions;
-                     buildFusionPipeline(manager, fusion);
-                   }) &&
+  return runPasses(
+             moduleOp,
+             [&](OpPassManager &manager) { addFusion(manager, options); }) &&
          reportRemarks() && emitModule(Emit::Fused, ".fused.mlir", moduleOp);
 }
 
@@ -362,7 +381,9 @@ bool Compilation::dump(StringRef phaseName) {
 bool Compilation::run() {
   // --emit needs the phases up to its last product only.
   Emit last = Emit::Manifest;
-  if (!options.emit.empty())
+  if (options.onlyVerifies())
+    last = options.explainFusion ? Emit::Dot : Emit::Gpt;
+  else if (!options.emit.empty())
     last = std::max(*llvm::max_element(options.emit),
                     options.explainFusion ? Emit::Dot : Emit::Gpt);
   struct Step {
@@ -373,6 +394,7 @@ bool Compilation::run() {
   };
   const Step steps[] = {
       {"parse", &Compilation::parse, true, Emit::Gpt},
+      {"verify", &Compilation::verifyFusions, false, Emit::Gpt},
       {"stepping", &Compilation::stepping, true, Emit::Step},
       {"fusion", &Compilation::fusion, true, Emit::Fused},
       {"kernel", &Compilation::kernel, true, Emit::Dot},
@@ -385,6 +407,7 @@ bool Compilation::run() {
   for (const Step &step : steps)
     ok = ok &&
          (last < step.first ||
+          (step.name == "verify" && !options.verifyFusions) ||
           (phase(step.name, step.body) &&
            (!step.dumped || options.dumpFolder.empty() || dump(step.name))));
   return reportTimings() && ok;

@@ -1,7 +1,8 @@
 //===- Phases.h - the compiler's named phases -------------------*- C++ -*-===//
 //
-// parse, stepping, fusion, kernel, schedule, cpu, llvm, package: the rooms in
-// the order of the data flow. Each takes what the one before left.
+// parse, verify (--verify-fusions), stepping, fusion, kernel, schedule, cpu,
+// llvm, package: the rooms in the order of the data flow. Each takes what the
+// one before left.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -31,6 +32,8 @@ public:
   /// `internal` says that a pass failed without saying why.
   bool run();
   bool internal = false;
+  /// --verify-fusions found one out of its bound.
+  bool unproven = false;
   /// After a crash: removes what is not finished.
   void abandon() { folder.reset(); }
   Diagnostics diagnostics;
@@ -51,6 +54,7 @@ private:
   bool dump(llvm::StringRef phaseName);
 
   bool parse();
+  bool verifyFusions();
   bool stepping();
   bool fusion();
   bool kernel();

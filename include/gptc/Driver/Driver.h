@@ -2,7 +2,8 @@
 //
 // gptc MODEL.mlir -o DIR. Only the product is written to stdout; diagnostics
 // (file:line:col: error: text) go to stderr. Exit status: 0 done, 1 the input
-// is wrong, 2 the command line is wrong, 70 internal error.
+// is wrong, 2 the command line is wrong, 3 --verify-fusions found a fusion out
+// of its bound, 70 internal error.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

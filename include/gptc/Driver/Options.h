@@ -43,6 +43,7 @@ struct Options {
   std::string dumpFolder;
   bool timing = false;
   std::string timingFile;
+  bool verifyFusions = false;
   bool verbose = false;
   std::vector<std::string> remarks; ///< categories to print
   std::string remarksOutput;        ///< file for all as YAML; empty: none
@@ -50,6 +51,10 @@ struct Options {
   std::string reproducer; ///< file
   /// For tests, not in --help: the phase that crashes when it begins.
   std::string testCrash;
+  /// Nothing is to be written.
+  bool onlyVerifies() const {
+    return verifyFusions && output.empty() && emit.empty();
+  }
   /// The arguments that a reproducer repeats: all but the input and its own.
   std::vector<std::string> others;
 };

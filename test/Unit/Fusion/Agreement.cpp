@@ -197,8 +197,7 @@ std::string gptc::fuzz::compareWith(const Expected &expected, ModuleOp module,
   return found.empty() ? "" : (name + ": " + found).str();
 }
 
-LogicalResult gptc::fuzz::compile(ModuleOp module, bool fuse) {
-  PassManager manager(module.getContext());
+void gptc::fuzz::addPasses(OpPassManager &manager, bool fuse) {
   manager.addNestedPass<func::FuncOp>(createRemoveDropout());
   manager.addNestedPass<func::FuncOp>(createCanonicalizeAttention());
   manager.addPass(createDeriveStep());
@@ -206,5 +205,10 @@ LogicalResult gptc::fuzz::compile(ModuleOp module, bool fuse) {
     buildFusionPipeline(manager);
   else
     buildUnfusedPipeline(manager);
+}
+
+LogicalResult gptc::fuzz::compile(ModuleOp module, bool fuse) {
+  PassManager manager(module.getContext());
+  addPasses(manager, fuse);
   return manager.run(module);
 }

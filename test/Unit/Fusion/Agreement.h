@@ -36,6 +36,7 @@ std::string compareWith(const Expected &expected, mlir::ModuleOp module,
                         const Weights &weights, llvm::StringRef name);
 
 /// Stepping and the fusions of -O2, or what -O0 does.
+void addPasses(mlir::OpPassManager &manager, bool fuse);
 mlir::LogicalResult compile(mlir::ModuleOp module, bool fuse);
 
 } // namespace gptc::fuzz

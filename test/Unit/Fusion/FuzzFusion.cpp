@@ -12,6 +12,7 @@
 
 #include "Agreement.h"
 #include "Respell.h"
+#include "gptc/Verify/VerifyFusions.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
@@ -21,11 +22,12 @@
 using namespace mlir;
 using namespace gptc::fuzz;
 namespace gpt = gptc::gpt;
+namespace verify = gptc::verify;
 
 namespace {
 struct Counts {
   int64_t graphs = 0, steps = 0, respellings = 0, gemms = 0, attentions = 0,
-          leftMatmuls = 0, leftLinears = 0;
+          leftMatmuls = 0, leftLinears = 0, checks = 0;
   std::map<llvm::StringRef, int64_t> rules;
 };
 
@@ -112,7 +114,7 @@ std::string Fuzzer::check(const Case &input, bool count) {
   text.clear();
   Weights weights;
   OwningOpRef<ModuleOp> base = buildBase(context, input.recipe, weights);
-  if (failed(verify(*base)))
+  if (failed(mlir::verify(*base)))
     return "the base graph is not valid";
   Expected expected;
   std::string wrong = expectedOf(*base, input.recipe, weights, expected);
@@ -120,7 +122,7 @@ std::string Fuzzer::check(const Case &input, bool count) {
     return wrong;
   OwningOpRef<ModuleOp> module = respelled(input, *base, weights, count);
   llvm::raw_string_ostream(text) << *module;
-  if (failed(verify(*module)))
+  if (failed(mlir::verify(*module)))
     return "the respelled graph is not valid";
   wrong = compareWith(expected, *module, weights, "respelled");
   if (!wrong.empty())
@@ -137,6 +139,14 @@ std::string Fuzzer::check(const Case &input, bool count) {
       return (name + ": a GEMM is computed twice").str();
     if (!fuse || !count)
       continue;
+    // Every few graphs: nothing right is called wrong.
+    if (counts.graphs % 4 == 0) {
+      verify::Verification found = verify::verifyFusions(
+          *module, [](OpPassManager &manager) { addPasses(manager, true); });
+      counts.checks += found.checks.size();
+      if (!found.ok() || !found.notes.empty())
+        return "--verify-fusions:\n" + verify::reportText(found);
+    }
     ++counts.graphs;
     counts.steps += bool(compiled->lookupSymbol("step"));
     compiled->walk([&](Operation *op) {
@@ -237,7 +247,8 @@ int main(int argc, char **argv) {
       "flash_attention, {} matmul and {} linear left) in {:.1f} s\n",
       counts.graphs, counts.graphs + failures, counts.steps, counts.gemms,
       counts.attentions, counts.leftMatmuls, counts.leftLinears, seconds);
-  llvm::outs() << counts.respellings << " respellings:";
+  llvm::outs() << counts.checks << " checks of --verify-fusions\n"
+               << counts.respellings << " respellings:";
   for (auto [name, number] : counts.rules)
     llvm::outs() << ' ' << name << ' ' << number;
   llvm::outs() << '\n';

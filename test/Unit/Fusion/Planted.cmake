@@ -26,7 +26,12 @@ function(gptc_planted name source from to helper)
 
   add_executable(gptc-fuzz-fusion-${name} $<TARGET_OBJECTS:GptcFuzzFusion> $<TARGET_OBJECTS:GptcPlanted-${name}>)
   gptc_use_mlir(gptc-fuzz-fusion-${name})
-  target_link_libraries(gptc-fuzz-fusion-${name} PRIVATE GptcFusion GptcStepping GptcReference)
+  target_link_libraries(gptc-fuzz-fusion-${name} PRIVATE GptcVerify GptcFusion GptcStepping GptcReference)
+  # gptc itself with the bug: --verify-fusions must find it.
+  add_executable(gptc-planted-${name} ${PROJECT_SOURCE_DIR}/tools/gptc.cpp $<TARGET_OBJECTS:GptcPlanted-${name}>)
+  gptc_use_mlir(gptc-planted-${name})
+  target_link_libraries(gptc-planted-${name} PRIVATE GptcDriver)
+
   add_test(NAME fuzz-fusion-planted-${name} COMMAND gptc-fuzz-fusion-${name} --caught --count 1000)
   set_tests_properties(fuzz-fusion-planted-${name} PROPERTIES TIMEOUT 300)
 endfunction()

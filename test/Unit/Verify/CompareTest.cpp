@@ -1,10 +1,10 @@
-// What gptc-check accepts and what it refuses.
-#include "Check/Compare.h"
+// What gptc-check and --verify-fusions accept and refuse.
+#include "gptc/Verify/Compare.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 
-using namespace gptc::check;
+using namespace gptc::verify;
 
 static constexpr double inf = std::numeric_limits<double>::infinity();
 static constexpr double ulp = std::numeric_limits<float>::epsilon();

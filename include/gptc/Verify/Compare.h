@@ -1,23 +1,25 @@
 //===- Compare.h - how far a result may be from its meaning -----*- C++ -*-===//
 //
-// The bound of a result tensor is derived, not chosen: twice the largest error
-// of the plain computation in f32 (Precision::Single of the reference) on the
-// same operands, plus a floor of a few units in the last place of its largest
-// element. The factor covers another order of summation; the floor covers
-// tensors so small that the plain computation was lucky, and polynomials of
-// exp and its kin, which are right to a few units.
+// The one rule of gptc-check and --verify-fusions. The bound of a result tensor
+// is derived, not chosen: twice the largest error of the plain computation in
+// f32 (Precision::Single of the reference) on the same operands, plus a floor
+// of a few units in the last place of its largest element. The factor covers
+// another order of summation; the floor covers tensors so small that the plain
+// computation was lucky, and polynomials of exp and its kin, which are right to
+// a few units. How badly an operand's own rounding shows (the condition) is in
+// the plain error where the operands of the exact computation are not f32.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GPTC_LIB_CHECK_COMPARE_H
-#define GPTC_LIB_CHECK_COMPARE_H
+#ifndef GPTC_VERIFY_COMPARE_H
+#define GPTC_VERIFY_COMPARE_H
 
 #include "gptc/Reference/Tensor.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
 #include <vector>
 
-namespace gptc::check {
+namespace gptc::verify {
 
 /// Units in the last place of the largest element that any result may be off.
 constexpr double ulpFloor = 8;
@@ -27,8 +29,9 @@ struct Difference {
   /// only one side is.
   double error = 0.0;
   double bound = 0.0;
-  /// Root mean square of the finite elements of the exact result.
-  double rms = 0.0;
+  /// Root mean square of the finite elements of the exact result, and the
+  /// largest of them.
+  double rms = 0.0, largest = 0.0;
   /// Where the largest error is, and what stood there.
   int64_t index = 0;
   double exact = 0.0, actual = 0.0;
@@ -37,6 +40,8 @@ struct Difference {
   bool ok() const { return error <= bound; }
   /// Error in units of the rms; 0 for no error.
   double relative() const;
+  /// Error in units of the last place of the largest element.
+  double ulps() const;
   /// Whether this is farther out of (or nearer to) its bound than `other`.
   bool worseThan(const Difference &other) const;
 };
@@ -49,6 +54,6 @@ std::vector<double> elementsOf(const reference::Tensor &tensor);
 Difference compare(llvm::ArrayRef<double> exact, llvm::ArrayRef<double> plain,
                    llvm::ArrayRef<double> actual);
 
-} // namespace gptc::check
+} // namespace gptc::verify
 
-#endif // GPTC_LIB_CHECK_COMPARE_H
+#endif // GPTC_VERIFY_COMPARE_H

@@ -1,0 +1,89 @@
+"""gptc --verify-fusions: golden models and a big one are right; compilers with a planted bug are told so, at the fusion that has it."""
+import glob
+import os
+import re
+import resource
+
+from harness import BIN, DOCS, SMOLLM2, TEMPORARY, checkpoint, imported, main, run, unittest, written
+
+ROW = re.compile(r"^(\S+) +\S.*  (ok|FAIL) +(\S.*)$", re.MULTILINE)
+
+
+def windowed():
+    """docs/picogpt.mlir, whose tokens see three of those before."""
+    with open(os.path.join(DOCS, "picogpt.mlir"), encoding="utf-8") as f:
+        text, count = re.subn(r"(gpt.causal_mask %\w+) :", r"\1 window 3 :", f.read())
+    assert count == 2
+    return written(text)
+
+
+class VerifyFusions(unittest.TestCase):
+    def fusions(self, report):
+        """(fusion, verdict, ops) of every line."""
+        rows = ROW.findall(report)
+        self.assertTrue(rows, report)
+        return rows
+
+    def proven(self, model, *options):
+        report = run("gptc", model, "--verify-fusions", *options).stdout
+        rows = self.fusions(report)
+        self.assertEqual({verdict for _, verdict, _ in rows}, {"ok"}, report)
+        return {fusion for fusion, _, _ in rows}, report
+
+    def test_golden_models(self):
+        for case in ("gpt2-hf", "gpt2-hf-bf16", "llama-hf", "llama-hf-llama3-rope", "llama-gguf-q4-1"):
+            with self.subTest(case):
+                fusions, report = self.proven(imported(checkpoint(case), "model"))
+                self.assertLessEqual({"fuse-qkv", "fuse-attention", "fuse-rope-kv", "fuse-epilogue"}, fusions)
+                self.assertIn("linear, arith.addf", report)
+                self.assertRegex(report, r"model.mlir:\d+:\d+ %q")
+                self.assertNotIn("note:", report)
+
+    def test_disabled_fusion(self):
+        fusions, _ = self.proven(windowed(), "--disable-fusion=fuse-qkv")
+        self.assertNotIn("fuse-qkv", fusions)
+
+    def test_same_report(self):
+        model = windowed()
+        self.assertEqual(self.proven(model)[1], self.proven(model)[1])
+
+    def test_report_beside_a_product(self):
+        """With a product on stdout the report is on stderr."""
+        done = run("gptc", windowed(), "--verify-fusions", "--emit=fused")
+        self.assertTrue(done.stdout.rstrip().endswith("}"), done.stdout)
+        self.assertNotIn("max error", done.stdout)
+        self.fusions(done.stderr)
+
+    @unittest.skipUnless(SMOLLM2, "no SmolLM2")
+    def test_big_model(self):
+        """In well under two minutes, and it says what was left out."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        _, report = self.proven(imported(SMOLLM2, "model"))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertRegex(report, r"(?m)^note: @forward: \d+ of \d+ stretches between residuals were left out")
+        self.assertLess(after.ru_utime - before.ru_utime, 60)
+
+    def planted(self, bug):
+        program = os.path.join(BIN, "gptc-planted-" + bug)
+        if not os.path.exists(program):
+            self.skipTest("built without GPTC_PLANTED_BUGS")
+        return program
+
+    def test_planted_bugs(self):
+        for bug, culprit, op in (("mask-off-by-one", "fuse-attention", "causal_mask"), ("duplicated-scale", "fuse-attention", "scale"),
+                                 ("dropped-epsilon", "fuse-qkv", "layer_norm")):
+            with self.subTest(bug):
+                program = self.planted(bug)
+                done = run(program, windowed(), "--verify-fusions", status=3)
+                wrong = [(fusion, ops) for fusion, verdict, ops in self.fusions(done.stdout) if verdict == "FAIL"]
+                self.assertEqual({fusion for fusion, _ in wrong}, {culprit}, done.stdout)
+                self.assertIn(op, wrong[0][1])
+                self.assertRegex(done.stdout, rf"(?m)^{culprit} at model.mlir:\d+:\d+ %\w+ in @step: element \d+: expected .* is above the bound")
+                self.assertRegex(done.stderr, r"^gptc: error: --verify-fusions: [^\n]+\n$")
+                # No package of it.
+                package = os.path.join(TEMPORARY, bug)
+                run(program, windowed(), "--verify-fusions", "-o", package, status=3)
+                self.assertEqual(glob.glob(package + "*"), [])
+
+
+main()
