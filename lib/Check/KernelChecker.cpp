@@ -60,8 +60,8 @@ static TensorRef readTensor(Type type, llvm::ArrayRef<int64_t> sizes,
 TensorRef KernelChecker::weight(Value value) {
   Operation *op = value.getDefiningOp();
   llvm::SmallVector<TensorRef> operands;
-  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-    operands.push_back(weight(slice.getSource()));
+  if (isa<tensor::ExtractSliceOp, gpt::HeadPartOp>(op)) {
+    operands.push_back(weight(op->getOperand(0)));
     if (!operands.back())
       return nullptr;
   }

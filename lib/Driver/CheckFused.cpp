@@ -2,8 +2,9 @@
 //
 // Between fusion and outlining. Refuses constant tensors as operands of ops
 // other than elementwise ones, whose kernels hold the value in a register where
-// others read memory; and heads of a dynamic size in attention, whose kernel is
-// made for one size.
+// others read memory, and but what repeats (masks, gpt.broadcast), whose
+// kernels have arrays of their own; and heads of a dynamic size in attention,
+// whose kernel is made for one size.
 //
 //===----------------------------------------------------------------------===//
 #include "Phases.h"
@@ -12,11 +13,21 @@
 using namespace mlir;
 using namespace gptc;
 
+static bool isRepeated(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  if (auto broadcast = dyn_cast<gpt::BroadcastOp>(op))
+    return &operand == &broadcast.getXMutable();
+  if (auto mask = dyn_cast<gpt::MaskOp>(op))
+    return &operand == &mask.getMaskMutable();
+  auto attention = dyn_cast<gpt::FlashAttentionOp>(op);
+  return attention && operand.get() == attention.getMask();
+}
+
 static LogicalResult checkOperands(Operation *op) {
   if (isElementwise(op) || isa<func::ReturnOp>(op))
     return success();
   for (OpOperand &operand : op->getOpOperands())
-    if (isa<TensorType>(operand.get().getType()) &&
+    if (!isRepeated(operand) && isa<TensorType>(operand.get().getType()) &&
         operand.get().getDefiningOp<arith::ConstantOp>())
       return op->emitOpError("expected operand ")
              << operand.getOperandNumber()

@@ -1,6 +1,6 @@
 //===- VerifyOutlined.cpp - what stands at the room's exit ----------------===//
 //
-// After outlining an entry is loads, slices of loads, calls and a return, and
+// After outlining an entry is loads, parts of loads, calls and a return, and
 // every kernel holds one op and knows its dimensions.
 //
 //===----------------------------------------------------------------------===//
@@ -23,12 +23,13 @@ constexpr llvm::StringLiteral culprit = "gpt-outline-kernels should have "
 
 LogicalResult verifyEntry(func::FuncOp entry) {
   for (Operation &op : entry.getBody().front()) {
-    bool view = isa<tensor::ExtractSliceOp>(op) && loadOf(op.getResult(0));
+    bool view =
+        isa<tensor::ExtractSliceOp, HeadPartOp>(op) && loadOf(op.getResult(0));
     if (view || isa<ml_program::GlobalLoadConstOp, CallOp, func::ReturnOp>(op))
       continue;
     InFlightDiagnostic diagnostic =
         op.emitOpError("stands in an entry after outlining; expected loads, "
-                       "slices of loads, calls and a return");
+                       "parts of loads, calls and a return");
     diagnostic.attachNote() << culprit;
     return diagnostic;
   }

@@ -38,7 +38,7 @@
 // CHECK-NEXT:  %[[NF:.*]] = gpt.layer_norm %[[X1]], %{{.*}} eps 1.0e-5
 // CHECK-NEXT:  %[[L:.*]] = gpt.fused_gemm %[[NF]] : tensor<?x64xf32> section %wte : tensor<96x64xf32> bias %head_b -> tensor<?x96xf32>
 // CHECK-NEXT:  return %[[L]], %[[QKV]]#1
-module attributes {gpt.name = "gptj"} {
+module attributes {gpt.name = "gptj", gpt.context = 64 : i64} {
   ml_program.global private @wte(#ml_program.extern<tensor<96x64xf32>>) : tensor<96x64xf32>
   ml_program.global private @g(#ml_program.extern<tensor<64xf32>>) : tensor<64xf32>
   ml_program.global private @b(#ml_program.extern<tensor<64xf32>>) : tensor<64xf32>

@@ -42,7 +42,7 @@
 // CHECK-NEXT:  %[[NF:.*]] = gpt.rms_norm %[[X2]], %attn_norm eps 1.0e-6
 // CHECK-NEXT:  %[[L:.*]] = gpt.fused_gemm %[[NF]] : tensor<?x64xf32> section %emb : tensor<96x64xf32> -> tensor<?x96xf32>
 // CHECK-NEXT:  return %[[L]], %[[QKV]]#1
-module attributes {gpt.name = "llama"} {
+module attributes {gpt.name = "llama", gpt.context = 64 : i64} {
   ml_program.global private @emb(#ml_program.extern<tensor<96x64xf32>>) : tensor<96x64xf32>
   ml_program.global private @attn_norm(#ml_program.extern<tensor<64xf32>>) : tensor<64xf32>
   ml_program.global private @ffn_norm(#ml_program.extern<tensor<64xf32>>) : tensor<64xf32>

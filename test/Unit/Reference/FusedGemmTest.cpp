@@ -93,6 +93,6 @@ TEST_F(FusedGemmTest, ValuesAndRows) {
       {makeTensor({2, 2}, {1, 2, 3, 4}), makeTensor({2, 2}, {2, 0, 0, 5}),
        makeTensor({2}, {10, 100})});
   ASSERT_TRUE(succeeded(results));
-  expectNear(results->at(0)->data, {2, 10, 6, 20}, 0);
-  expectNear(results->at(1)->data, {21, 1002, 63, 2004}, 0);
+  expectNear((*results)[0]->data, {2, 10, 6, 20}, 0);
+  expectNear((*results)[1]->data, {21, 1002, 63, 2004}, 0);
 }

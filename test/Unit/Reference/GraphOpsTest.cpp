@@ -162,5 +162,5 @@ TEST_F(GraphOpsTest, ArgmaxTakesTheLowestOfEqualNumbers) {
                            -inf, -inf, -inf, -3.4e38, //
                            0.0,  -0.0, inf,  nan})});
   ASSERT_TRUE(succeeded(results));
-  EXPECT_EQ(results->at(0)->ints, (std::vector<int64_t>{1, 0, 1, 0, 3, 2}));
+  EXPECT_EQ((*results)[0]->ints, (std::vector<int64_t>{1, 0, 1, 0, 3, 2}));
 }
