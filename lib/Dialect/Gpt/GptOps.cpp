@@ -110,12 +110,9 @@ LogicalResult SplitOp::verify() {
       return failure();
     // Checked as it grows, so that the sum cannot overflow.
     if (part.getShape().back() > x.getShape().back() - total)
-      total = x.getShape().back() + 1;
-    else
-      total += part.getShape().back();
-    if (total > x.getShape().back())
       return emitOpError() << "[split-C4] expected parts of together "
                            << x.getShape().back() << " channels, got more";
+    total += part.getShape().back();
   }
   if (total != x.getShape().back())
     return emitOpError() << "[split-C4] expected parts of together "
