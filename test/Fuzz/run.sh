@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for SECONDS (default 2) from its seeds
 # and the inputs kept in test/Regression: test/Fuzz/run.sh [SECONDS] [TARGET...]
-# GPTC_FUZZ_RUNS=N: N executions each instead. What was found lies in
-# build/fuzz/found; the grown corpora in build/fuzz/corpus are used again.
+# GPTC_FUZZ_RUNS=N: N executions each instead, GPTC_FUZZ_SEED=N: the same ones
+# every time. What was found lies in build/fuzz/found; the grown corpora in
+# build/fuzz/corpus are used again.
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$(dirname "${BASH_SOURCE[0]}")/../../tools/setup.sh"
+packages+=(libclang-rt-22-dev)
+install_packages
 build=${GPTC_FUZZ_BUILD:-$root/build/fuzz}
 seconds=${1:-2}
 shift || true
@@ -27,6 +30,7 @@ mkdir -p "$build/found"
 declare -A longest=([gguf]=2048 [safetensors]=1024 [tokenizer-json]=3072 [tokenizer-gpt2]=3072 [tokenizer-text]=128 [package]=1400 [import]=1200 [mlir]=3000)
 limit=(-max_total_time="$seconds")
 [ -z "${GPTC_FUZZ_RUNS:-}" ] || limit=(-runs="$GPTC_FUZZ_RUNS")
+[ -z "${GPTC_FUZZ_SEED:-}" ] || limit+=(-seed="$GPTC_FUZZ_SEED")
 failed=()
 for target in "${targets[@]}"; do
   corpus=$build/corpus/$target kept=$root/test/Regression/fuzz-$target
