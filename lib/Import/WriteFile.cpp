@@ -1,18 +1,21 @@
 //===- WriteFile.cpp - a whole file or the old one ------------------------===//
 //
 // LLVM's own temporary files replace every '%' of the path they are given,
-// those of its folders too, so this makes the file with mkostemps. It is locked
-// while it is written: what killed runs have left is not, and the next run for
-// a file of that folder removes it.
+// those of its folders too; mkostemp's are for their owner only, and the umask
+// can be read only by setting it, for all threads. So this makes the file
+// itself. It is locked while it is written: what killed runs have left is not,
+// and the next run for a file of that folder removes it.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Import/WriteFile.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
+#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,8 +75,13 @@ static void removeAbandoned(StringRef folder) {
 /// take it for an abandoned one until it is locked.
 static int createTemporary(StringRef folder, std::string &name) {
   while (true) {
-    name = (folder + "/" + prefix + "XXXXXX" + suffix).str();
-    int file = ::mkostemps(name.data(), suffix.size(), O_CLOEXEC);
+    name = (folder + "/" + prefix +
+            llvm::utohexstr(llvm::sys::Process::GetRandomNumber()) + suffix)
+               .str();
+    int file =
+        ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno == EEXIST)
+      continue;
     if (file < 0 || hold(file, name))
       return file;
     ::close(file);
@@ -103,10 +111,6 @@ llvm::Error gptc::writeFile(StringRef path, StringRef contents) {
   if (file < 0)
     return fail(path, std::error_code(errno, std::generic_category()));
   llvm::sys::RemoveFileOnSignal(temporary);
-  // What open() would have given; mkostemps lets only the owner read.
-  mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(file, 0666 & ~mask);
   // The lock stays until the file has its name.
   int written = ::dup(file);
   std::error_code code = written < 0

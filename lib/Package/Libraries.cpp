@@ -9,11 +9,15 @@
 #include "Package.h"
 #include "gptc/Import/WriteFile.h"
 #include "lld/Common/Driver.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <mutex>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -32,38 +36,46 @@ llvm::Error gptc::writeArchive(StringRef path, StringRef objectName,
   return writeFile(path, (*archive)->getBuffer());
 }
 
-namespace {
-/// The working directory for as long as it lives. LLVM's temporary files, which
-/// lld makes beside its output, do not work below a folder with '%' in its
-/// name.
-class WorkingFolder {
-public:
-  explicit WorkingFolder(const std::string &folder)
-      : before(::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
-        good(before >= 0 && ::chdir(folder.c_str()) == 0) {}
-  ~WorkingFolder() {
-    if (before < 0)
-      return;
-    good = ::fchdir(before) == 0; // it was the working directory just now
-    ::close(before);
-  }
-  WorkingFolder(const WorkingFolder &) = delete;
-  explicit operator bool() const { return good; }
+/// `folder` as a path that is no option of lld's, and in which LLVM's temporary
+/// files work, which lld makes beside its output: they do not below a folder
+/// with '%' in its name. Such a one is opened, and goes by its descriptor,
+/// which is returned. (The working directory is that of the whole process.)
+static int openForLld(std::string &folder) {
+  if (llvm::sys::path::is_relative(folder))
+    folder.insert(0, "./");
+  if (folder.find('%') == std::string::npos)
+    return -1;
+  int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file >= 0)
+    folder = "/proc/self/fd/" + std::to_string(file);
+  return file;
+}
 
-private:
-  int before;
-  bool good;
-};
-} // namespace
+/// Whether a file of so many bytes could be written into `folder`; true too if
+/// something other than a full disk is in the way, which lld will name. lld
+/// maps its output, and a full disk would be a fault at the first touch.
+static bool hasRoom(const std::string &folder, size_t bytes) {
+  std::string name = folder + "/.room";
+  int file =
+      ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0)
+    return true;
+  int error = ::posix_fallocate(file, 0, off_t(bytes));
+  ::unlink(name.c_str());
+  ::close(file);
+  return error != ENOSPC && error != EDQUOT;
+}
 
 llvm::Error gptc::linkSharedLibrary(StringRef folder, StringRef objectName,
                                     StringRef soname) {
-  std::string object = objectName.str(), name = soname.str();
-  WorkingFolder inside(folder.str());
-  if (!inside)
-    return llvm::createStringError(
-        "'" + folder.str() + "': cannot be entered: " +
-        std::error_code(errno, std::generic_category()).message());
+  std::string place = folder.str(), name = soname.str();
+  int opened = openForLld(place);
+  llvm::scope_exit close([&] {
+    if (opened >= 0)
+      ::close(opened);
+  });
+  std::string object = place + "/" + objectName.str(),
+              output = place + "/" + name;
   std::vector<const char *> args = {"ld.lld",
                                     "-shared",
                                     "--hash-style=gnu",
@@ -78,7 +90,7 @@ llvm::Error gptc::linkSharedLibrary(StringRef folder, StringRef objectName,
                                     "-soname",
                                     name.c_str(),
                                     "-o",
-                                    name.c_str(),
+                                    output.c_str(),
                                     object.c_str()};
   for (const char *libc :
        {"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6",
@@ -87,17 +99,30 @@ llvm::Error gptc::linkSharedLibrary(StringRef folder, StringRef objectName,
       args.push_back(libc);
       break;
     }
+  auto failed = [&](StringRef why) {
+    return llvm::createStringError("linking " + name + " failed: " + why);
+  };
+  // A library is its object and tables of a few names.
+  uint64_t bytes = 0;
+  if (!llvm::sys::fs::file_size(object, bytes) &&
+      !hasRoom(place, bytes + (64 << 10)))
+    return failed("No space left on device");
+
+  // One lld for the process: its state and LLVM's options are global.
+  static std::mutex lock;
+  static bool usable = true;
+  std::scoped_lock locked(lock);
+  if (!usable)
+    return failed("the linker broke down before");
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   lld::Result result =
       lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
-  // lld maps its output. With a full disk the first touch is a fault, from
-  // which it comes back without a message.
-  if (result.retCode)
-    return llvm::createStringError("linking " + name + " failed: " +
-                                   (messages.empty()
-                                        ? "No space left on device, or the "
-                                          "linker broke down"
-                                        : StringRef(messages).trim().str()));
-  return llvm::Error::success();
+  usable = result.canRunAgain;
+  if (!result.retCode)
+    return llvm::Error::success();
+  // After a fault there is no message.
+  return failed(messages.empty()
+                    ? "No space left on device, or the linker broke down"
+                    : StringRef(messages).trim());
 }

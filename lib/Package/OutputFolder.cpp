@@ -1,14 +1,17 @@
 //===- OutputFolder.cpp - all of a folder or none of it -------------------===//
 #include "gptc/Package/OutputFolder.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
+#include <atomic>
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,46 +24,101 @@ using llvm::StringRef;
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
-// What a signal that ends the process must remove: the folder and a descriptor
-// of it. Set before the handler is, and never freed.
-static char interruptedPath[PATH_MAX];
-static int interruptedFolder = -1;
+// What a signal that ends the process must remove: the folders that are being
+// written, of all threads. Never freed.
+namespace {
+struct Interrupted {
+  bool taken;
+  int folder; // its descriptor
+  char path[PATH_MAX];
+};
+} // namespace
+static Interrupted interrupted[16];
+static std::atomic_flag interruptedTaken;
 static struct sigaction earlierActions[3];
 static constexpr int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
 
+static sigset_t allInterrupts() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : interrupts)
+    sigaddset(&set, number);
+  return set;
+}
+
+static void takeInterrupted() {
+  while (interruptedTaken.test_and_set(std::memory_order_acquire))
+    ::sched_yield();
+}
+static void giveInterrupted() {
+  interruptedTaken.clear(std::memory_order_release);
+}
+
+namespace {
+/// Has the table, and no signal on this thread, whose handler waits for it.
+class Uninterrupted {
+public:
+  Uninterrupted() {
+    sigset_t set = allInterrupts();
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    takeInterrupted();
+  }
+  ~Uninterrupted() {
+    giveInterrupted();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  Uninterrupted(const Uninterrupted &) = delete;
+
+private:
+  sigset_t before;
+};
+} // namespace
+
 /// Only async-signal-safe calls: the process may be in the middle of malloc.
-/// The folder holds no others.
+/// The folders hold no others.
 static void removeAndRaise(int number) {
   char entries[4096];
-  // Removing may move what has not been read.
-  for (int pass = 0; pass < 4 && ::rmdir(interruptedPath); ++pass) {
-    ::lseek(interruptedFolder, 0, SEEK_SET);
-    ssize_t bytes;
-    while ((bytes = ::getdents64(interruptedFolder, entries, sizeof(entries))) >
-           0)
-      for (ssize_t at = 0; at < bytes;) {
-        auto *entry = reinterpret_cast<dirent64 *>(entries + at);
-        ::unlinkat(interruptedFolder, entry->d_name, 0);
-        at += entry->d_reclen;
-      }
+  takeInterrupted();
+  for (Interrupted &place : interrupted) {
+    // Removing may move what has not been read.
+    for (int pass = 0; place.taken && pass < 4 && ::rmdir(place.path); ++pass) {
+      ::lseek(place.folder, 0, SEEK_SET);
+      ssize_t bytes;
+      while ((bytes = ::getdents64(place.folder, entries, sizeof(entries))) > 0)
+        for (ssize_t at = 0; at < bytes;) {
+          auto *entry = reinterpret_cast<dirent64 *>(entries + at);
+          ::unlinkat(place.folder, entry->d_name, 0);
+          at += entry->d_reclen;
+        }
+    }
   }
   for (size_t i = 0; i < std::size(interrupts); ++i)
     if (interrupts[i] == number)
       ::sigaction(number, &earlierActions[i], nullptr);
+  giveInterrupted();
   ::raise(number);
 }
 
-/// LLVM's handlers, which remove single files, come after.
+static bool isTaken(const Interrupted &place) { return place.taken; }
+
+/// LLVM's handlers, which remove single files, come after. What finds no place
+/// stays behind, for the next run to remove. Under Uninterrupted.
 static void removeOnInterrupt(const std::string &folder, int descriptor) {
-  if (descriptor < 0 || interruptedFolder >= 0 ||
-      folder.size() >= sizeof(interruptedPath))
+  auto *place = llvm::find_if_not(interrupted, isTaken);
+  if (descriptor < 0 || place == std::end(interrupted) ||
+      folder.size() >= sizeof(place->path))
     return;
-  memcpy(interruptedPath, folder.c_str(), folder.size() + 1);
-  interruptedFolder = descriptor;
+  bool first = llvm::none_of(interrupted, isTaken);
+  memcpy(place->path, folder.c_str(), folder.size() + 1);
+  place->folder = descriptor;
+  place->taken = true;
+  if (!first)
+    return;
   [[maybe_unused]] static const bool registered = // LLVM's come first
       (llvm::sys::AddSignalHandler([](void *) {}, nullptr), true);
   struct sigaction action = {};
   action.sa_handler = removeAndRaise;
+  action.sa_mask = allInterrupts();
   for (size_t i = 0; i < std::size(interrupts); ++i) {
     ::sigaction(interrupts[i], nullptr, &earlierActions[i]);
     if (earlierActions[i].sa_handler != SIG_IGN)
@@ -68,12 +126,18 @@ static void removeOnInterrupt(const std::string &folder, int descriptor) {
   }
 }
 
-static void keepOnInterrupt() {
-  if (interruptedFolder < 0)
+static void keepOnInterrupt(int descriptor) {
+  Uninterrupted now;
+  auto *place = llvm::find_if(interrupted, [&](const Interrupted &each) {
+    return isTaken(each) && each.folder == descriptor;
+  });
+  if (place == std::end(interrupted))
+    return;
+  place->taken = false;
+  if (llvm::any_of(interrupted, isTaken))
     return;
   for (size_t i = 0; i < std::size(interrupts); ++i)
     ::sigaction(interrupts[i], &earlierActions[i], nullptr);
-  interruptedFolder = -1;
 }
 
 static llvm::Error say(const llvm::Twine &text) {
@@ -157,6 +221,7 @@ llvm::Expected<OutputFolder> OutputFolder::create(StringRef wanted) {
   removeAbandoned(parent, prefix);
   std::string temporary;
   int lock = -1;
+  Uninterrupted now;
   // Another run may take the folder for an abandoned one until it is locked.
   do {
     temporary = (parent + "/" + prefix + "XXXXXX").str();
@@ -180,7 +245,7 @@ OutputFolder::~OutputFolder() {
     fs::remove_directories(temporary);
   if (lock < 0)
     return;
-  keepOnInterrupt();
+  keepOnInterrupt(lock);
   ::close(lock);
 }
 
@@ -204,7 +269,7 @@ llvm::Error OutputFolder::write(StringRef name, StringRef contents) const {
 void OutputFolder::remove(StringRef name) const { fs::remove(file(name)); }
 
 llvm::Error OutputFolder::commit() {
-  keepOnInterrupt(); // the descriptor will be that of the package
+  keepOnInterrupt(lock); // the descriptor will be that of the package
   // A name that is free, or an empty folder. Tried first, not asked for:
   // another run may take the name at any time.
   std::error_code code = fs::rename(temporary, wanted);
