@@ -121,7 +121,10 @@ FailureOr<gpt::FusedGemmOp> matchSplit(gpt::SplitOp op, Refuse refuse) {
   auto heads = packed.getDefiningOp<gpt::SplitHeadsOp>();
   gpt::FusedGemmOp gemm = gemmOf(heads ? heads.getX() : packed, op);
   if (!gemm)
-    return refuse(op, "expected the split of a GEMM's value, or of its heads");
+    return refuse(
+        op,
+        "expected the split of a GEMM's value, or of its heads"); // no
+                                                                  // candidate
   if (gemm.numSections() != 1 || gemm.getLanes() || !isPlain(gemm) ||
       !gemm.getResiduals().empty() || !isIdentity(gemm.getEpilogues()[0]))
     return refuse(op, "expected a GEMM without an epilogue before the split; "
@@ -218,7 +221,7 @@ FailureOr<Absorbed> matchAbsorbed(Operation *op, bool residuals,
         result.gemm = gemm;
   gpt::FusedGemmOp gemm = result.gemm;
   if (!gemm)
-    return refuse(op, "expected the value of a GEMM");
+    return refuse(op, "expected the value of a GEMM"); // no candidate
 
   std::optional<unsigned> section;
   bool late = false;
@@ -240,7 +243,7 @@ FailureOr<Absorbed> matchAbsorbed(Operation *op, bool residuals,
     source.residual = rowOf(operand);
     if (!source.residual) {
       if (!residuals)
-        return refuse(op, "expected one tensor operand");
+        return refuse(op, "expected one tensor operand"); // no candidate
       source.residual = operand;
     }
     if (gemm.numSections() != 1 || !isPlain(gemm))
@@ -346,28 +349,30 @@ struct Lanes {
 
 FailureOr<Lanes> matchLanes(Operation *op, Refuse refuse) {
   if (!isElementwise(op) || op->getNumOperands() != 2)
-    return refuse(op, "expected a binary elementwise op");
+    return refuse(op, "expected a binary elementwise op"); // no candidate
   Lanes result;
   result.first = gemmOf(op->getOperand(0), op);
   result.second = gemmOf(op->getOperand(1), op);
   if (!result.first || !result.second)
-    return refuse(op, "expected two GEMMs");
+    return refuse(op, "expected two GEMMs"); // no candidate
   if (result.first == result.second) {
     gpt::FusedGemmOp gemm = result.first;
     auto section = [&](unsigned i) {
       return gemmValueOf(cast<OpResult>(op->getOperand(i))).section;
     };
     if (gemm.numSections() != 2 || !isPlain(gemm) || section(0) == section(1))
-      return refuse(op, "expected the two sections of one GEMM");
+      return refuse(op,
+                    "expected the two sections of one GEMM"); // no candidate
     result.place = gemm;
     result.second = {};
     return result;
   }
   for (gpt::FusedGemmOp gemm : {result.first, result.second})
     if (gemm.numSections() != 1 || !isPlain(gemm) || gemm.getLanes())
-      return refuse(op, "expected two GEMMs of one weight");
+      return refuse(op, "expected two GEMMs of one weight"); // no candidate
   if (result.first.getX() != result.second.getX())
-    return refuse(op, "expected two GEMMs of the same activation");
+    return refuse(op,
+                  "expected two GEMMs of the same activation"); // no candidate
   if (result.second->isBeforeInBlock(result.first))
     std::swap(result.first, result.second);
   result.place = result.first;
@@ -375,11 +380,13 @@ FailureOr<Lanes> matchLanes(Operation *op, Refuse refuse) {
                    [&](Value value) { return canHoist(value, result.first); }))
     return result;
   if (userBefore(result.first, result.second, result.second))
-    return refuse(op, "expected the weights of both GEMMs before the first");
+    return refuse(op, "expected the weights of both GEMMs before the "
+                      "first"); // no candidate
   // A residual of the second that comes from the first is no lane.
   if (llvm::is_contained(result.first->getUsers(),
                          result.second.getOperation()))
-    return refuse(op, "expected two GEMMs that do not depend on each other");
+    return refuse(op, "expected two GEMMs that do not depend on each "
+                      "other"); // no candidate
   result.place = result.second;
   return result;
 }
@@ -469,6 +476,8 @@ void remarkLeft(Operation *op) {
     return (void)missed(op, "expected ops on one element after the GEMM: "
                             "argmax needs a whole row, whose columns threads "
                             "share, so it stays a kernel of its own");
+  if (isa<gpt::DropoutOp>(op)) // goes by itself
+    return;
   bool elementwise =
       isElementwise(op) ||
       (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
