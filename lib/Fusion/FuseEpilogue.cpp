@@ -121,10 +121,7 @@ FailureOr<gpt::FusedGemmOp> matchSplit(gpt::SplitOp op, Refuse refuse) {
   auto heads = packed.getDefiningOp<gpt::SplitHeadsOp>();
   gpt::FusedGemmOp gemm = gemmOf(heads ? heads.getX() : packed, op);
   if (!gemm)
-    return refuse(
-        op,
-        "expected the split of a GEMM's value, or of its heads"); // no
-                                                                  // candidate
+    return refuse(op, "expected the split of a GEMM's value"); // no candidate
   if (gemm.numSections() != 1 || gemm.getLanes() || !isPlain(gemm) ||
       !gemm.getResiduals().empty() || !isIdentity(gemm.getEpilogues()[0]))
     return refuse(op, "expected a GEMM without an epilogue before the split; "

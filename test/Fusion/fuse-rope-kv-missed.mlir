@@ -22,6 +22,8 @@
 // SAME-COUNT-1: gpt.kv_append
 // SAME-LABEL: func @late_sequences
 // SAME-COUNT-1: gpt.kv_append
+// SAME-LABEL: func @static_positions
+// SAME-COUNT-1: gpt.kv_append
 // SAME-LABEL: func @end
 
 // A GEMM has one rope table.
@@ -153,6 +155,19 @@ func.func @late_sequences(%n: tensor<?x16xf32>, %wq: tensor<16x16xf32>, %wk: ten
   %next = arith.addi %seq, %seq : tensor<?xi32>
   %c1 = gpt.kv_append %c, %qh, %kh at %pos, %next layer 0 : !gpt.kv_cache<2 x 2 x 8, page 64, f32>, tensor<2x?x8xf32>, tensor<?xi32>
   return %c1 : !gpt.kv_cache<2 x 2 x 8, page 64, f32>
+}
+
+// Sizes that are known to be equal only when running.
+// CHECK-DAG: [Missed] fuse-rope-kv {{.*}}Function=static_positions | Remark="expected a position for every row of the GEMM"
+func.func @static_positions(%n: tensor<?x16xf32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>, %pos: tensor<4xi32>, %seq: tensor<4xi32>, %c: !gpt.kv_cache<1 x 2 x 8, page 64, f32>) -> !gpt.kv_cache<1 x 2 x 8, page 64, f32> {
+  %k, %v = gpt.fused_gemm %n : tensor<?x16xf32> sections {
+    %wk : tensor<16x16xf32> -> tensor<?x16xf32>,
+    %wv : tensor<16x16xf32> -> tensor<?x16xf32>
+  }
+  %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<2x4x8xf32>
+  %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<2x4x8xf32>
+  %c1 = gpt.kv_append %c, %kh, %vh at %pos, %seq layer 0 : !gpt.kv_cache<1 x 2 x 8, page 64, f32>, tensor<2x4x8xf32>, tensor<4xi32>
+  return %c1 : !gpt.kv_cache<1 x 2 x 8, page 64, f32>
 }
 
 func.func @end() {
