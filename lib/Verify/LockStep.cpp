@@ -12,8 +12,6 @@ using namespace gptc;
 using namespace gptc::verify;
 using namespace gptc::reference;
 
-/// Rounding of double, over the sums of one op.
-static constexpr double same = 1e-12;
 /// Farther than this from everything known, a value is a new one.
 static constexpr double related = 0.05;
 
@@ -112,52 +110,37 @@ void LockStep::addCandidates() {
 
 Value LockStep::first(Value value) const { return firsts.lookup(value); }
 
-/// The largest difference in units of the largest element; gives up above
-/// `enough`.
-static double distance(const Tensor &right, const Tensor &got, double enough) {
-  double largest = 0, off = 0;
-  for (int64_t i = 0, e = right.elements(); i < e; ++i)
-    if (double element = std::fabs(right.at(i)); std::isfinite(element))
-      largest = std::max(largest, element);
-  for (int64_t i = 0, e = right.elements(); i < e; ++i) {
-    double a = right.at(i), b = got.at(i);
-    if (a == b)
-      continue;
-    double each = std::fabs(a - b);
-    if (!(each <= enough * largest))
-      return INFINITY;
-    off = std::max(off, each);
-  }
-  return off == 0 ? 0 : off / largest;
-}
-
-std::pair<const LockStep::Candidate *, double>
-LockStep::nearest(const Tensor &tensor) const {
+llvm::SmallVector<const LockStep::Candidate *, 1>
+LockStep::nearest(const Tensor &tensor, bool orRelated) const {
   const Candidate *best = nullptr;
-  double least = INFINITY;
+  double least = orRelated ? related : same;
+  llvm::SmallVector<const Candidate *, 1> found;
   Tensor numbers;
   if (tensor.kind == Tensor::Kind::Cache)
     numbers.data = numbersOf(tensor, sequence);
   for (const Candidate &each : candidates) {
     if (each.tensor->kind != tensor.kind)
       continue;
-    double off = INFINITY, enough = std::min(least, 1.0);
+    double off = INFINITY;
     if (tensor.kind == Tensor::Kind::Cache) {
       Tensor other;
       other.data = numbersOf(*each.tensor, sequence);
       if (other.data.size() == numbers.data.size())
-        off = distance(other, numbers, enough);
+        off = distance(other, numbers, least);
     } else if (each.tensor->shape == tensor.shape) {
-      off = distance(*each.tensor, tensor, enough);
+      off = distance(*each.tensor, tensor, least);
     }
-    if (off < least) {
+    if (off <= same)
+      found.push_back(&each);
+    if (off <= least) {
       best = &each;
-      least = off;
-      if (off == 0)
-        break;
+      least = std::max(off, same);
     }
   }
-  return {best, least};
+  std::reverse(found.begin(), found.end());
+  if (found.empty() && best)
+    found.push_back(best);
+  return found;
 }
 
 const LockStep::Candidate *LockStep::writtenAt(Operation *op,
@@ -236,28 +219,49 @@ LogicalResult LockStep::visit(Operation *op) {
   for (auto [value, tensor] : llvm::zip(op->getResults(), *results))
     after.values[value] = tensor;
 
-  bool judged = isJudged(op);
+  if (isJudged(op))
+    return visitJudged(op);
+  if (op->getNumOperands()) // weights are known by the ops that load them
+    for (Value value : op->getResults())
+      if (auto found = nearest(*after.values[value], false); !found.empty())
+        learn(value, found.front()->known);
+  return success();
+}
+
+/// The results are known as a whole or not at all.
+LogicalResult LockStep::visitJudged(Operation *op) {
+  StringRef name = op->getName().getStringRef();
   llvm::SmallVector<Pair> pairs;
-  for (Value value : op->getResults()) {
-    // Weights are known by the ops that load them.
-    if (op->getNumOperands() == 0)
-      break;
-    auto [candidate, off] = nearest(*after.values[value]);
-    bool near = off <= (judged ? related : same);
-    if (!near && judged && byPlace) {
-      candidate = writtenAt(op, cast<OpResult>(value).getResultNumber());
-      near = candidate;
+  for (auto [i, value] : llvm::enumerate(op->getResults())) {
+    auto found = nearest(*after.values[value], true);
+    if (found.empty() && byPlace)
+      if (const Candidate *written = writtenAt(op, i))
+        found.push_back(written);
+    if (found.empty()) {
+      open.push_back(op);
+      return success();
     }
-    if (near)
-      pairs.push_back({value, candidate->known});
+    // Several values may have the same numbers by chance, as a row and its
+    // ReLU: with other numbers only the right one has.
+    const Candidate *right = found.front();
+    for (const Candidate *each : found) {
+      if (found.size() == 1)
+        break;
+      auto check = judge(op, {{value, each->known}}, name);
+      if (failed(check))
+        return failure();
+      if (!*check || (*check)->ok()) {
+        right = each;
+        break;
+      }
+    }
+    pairs.push_back({value, right->known});
   }
-  if (judged && pairs.size() == op->getNumResults()) {
-    if (failed(judge(op, pairs, op->getName().getStringRef())))
-      return failure();
-  } else if (judged) {
-    open.push_back(op);
-    return success(); // known as a whole or not at all
-  }
+  auto check = judge(op, pairs, name);
+  if (failed(check))
+    return failure();
+  if (*check)
+    add(std::move(**check), op, pairs);
   for (const Pair &pair : pairs)
     learn(pair.after, pair.before);
   return success();
@@ -269,10 +273,14 @@ LogicalResult LockStep::visitResults(Operation *terminator) {
   for (auto [i, its] : llvm::enumerate(other->getOperands())) {
     Value mine = terminator->getOperand(i);
     auto name = after.function.getResultAttrOfType<StringAttr>(i, "gpt.result");
-    if (failed(judge(terminator, {{mine, {its, false}}},
-                     name ? "result '" + name.str() + "'"
-                          : "result " + std::to_string(i))))
+    llvm::SmallVector<Pair> pairs{{mine, {its, false}}};
+    auto check = judge(terminator, pairs,
+                       name ? "result '" + name.str() + "'"
+                            : "result " + std::to_string(i));
+    if (failed(check))
       return failure();
+    if (*check)
+      add(std::move(**check), terminator, pairs);
   }
   return success();
 }
@@ -288,167 +296,11 @@ LogicalResult LockStep::run(llvm::ArrayRef<TensorRef> args) {
       continue;
     }
     // The positions of a step are computed in what it was made of.
-    auto [candidate, off] = nearest(*args[i]);
-    if (off == 0)
-      learn(argument, candidate->known);
+    if (auto found = nearest(*args[i], false); !found.empty())
+      learn(argument, found.front()->known);
   }
   for (Operation &op : body.without_terminator())
     if (failed(visit(&op)))
       return failure();
   return visitResults(body.getTerminator());
-}
-
-/// "linear x3, split_heads": what is no weight or constant, in order.
-static std::string opsText(const Slice &slice) {
-  llvm::MapVector<StringRef, int64_t> names;
-  for (Operation *op : slice.ops)
-    if (!isa<ml_program::GlobalLoadConstOp, arith::ConstantOp>(op))
-      ++names[op->getDialect()->getNamespace() == "gpt"
-                  ? op->getName().stripDialect()
-                  : op->getName().getStringRef()];
-  std::string text;
-  for (auto [name, count] : names) {
-    text += (text.empty() ? "" : ", ") + name.str();
-    if (count > 1)
-      text += fmt::format(" x{}", count);
-  }
-  return text;
-}
-
-/// Adds what `given` makes of both slices to the check.
-LogicalResult LockStep::measure(const Slice &fused, const Slice &unfused,
-                                llvm::ArrayRef<Pair> pairs, const Values &given,
-                                FusionCheck &check) {
-  auto inputs = [&](const Slice &slice, bool isFused, bool rounded) {
-    Values values;
-    for (Value value : slice.inputs) {
-      TensorRef tensor;
-      if (!isFused)
-        tensor = given.lookup(value);
-      else if (auto it = known.find(value); it != known.end())
-        tensor = tensorOf(it->second, given);
-      else
-        tensor = after.values.lookup(value);
-      values[value] = rounded ? roundedToF32(tensor) : tensor;
-    }
-    return values;
-  };
-  Values right = inputs(unfused, false, false),
-         single = inputs(unfused, false, true),
-         fusedRight = inputs(fused, true, false),
-         fusedSingle = inputs(fused, true, true);
-  if (failed(evaluateSlice(exact, unfused, right)) ||
-      failed(evaluateSlice(plain, unfused, single)) ||
-      failed(evaluateSlice(exact, fused, fusedRight)) ||
-      failed(evaluateSlice(plain, fused, fusedSingle)))
-    return failure();
-  for (const Pair &pair : pairs) {
-    auto numbers = [&](const TensorRef &tensor) {
-      return numbersOf(*tensor, sequence);
-    };
-    auto wanted = numbers(tensorOf(pair.before, right));
-    auto unfusedNumbers = numbers(tensorOf(pair.before, single));
-    auto ofDouble = numbers(fusedRight.lookup(pair.after));
-    auto ofSingle = numbers(fusedSingle.lookup(pair.after));
-    if (ofDouble.size() != wanted.size() || ofSingle.size() != wanted.size())
-      return pair.after.getDefiningOp()->emitError("expected ")
-             << wanted.size() << " numbers, got " << ofDouble.size();
-    Difference inSingle = compare(wanted, unfusedNumbers, ofSingle);
-    Difference inDouble = compare(wanted, unfusedNumbers, ofDouble);
-    Difference base = compare(wanted, wanted, unfusedNumbers);
-    // Fused in double, it must keep the bound, too.
-    Difference worse = inDouble.ok() ? inSingle : inDouble;
-    bool isWorst = check.count == 0 || worse.worseThan(check.worst);
-    check.count = 1;
-    if (isWorst) {
-      check.worst = worse;
-      check.plainError = base.error;
-      check.doubleError = inDouble.error;
-    }
-  }
-  return success();
-}
-
-LogicalResult LockStep::judge(Operation *op, llvm::ArrayRef<Pair> pairs,
-                              llvm::StringRef made) {
-  llvm::SmallVector<Value> mine, its;
-  for (const Pair &pair : pairs) {
-    mine.push_back(pair.after);
-    its.push_back(pair.before.value);
-  }
-  Slice fused =
-      sliceOf(mine, [&](Value value) { return known.contains(value); });
-  // The same numbers may have several names: each is where the slice ends.
-  llvm::MapVector<Value, Value> ends; // in the order of the ops
-  for (Value value : fused.inputs)
-    if (auto it = known.find(value); it != known.end())
-      ends[it->second.value] = it->second.value;
-  llvm::SmallVector<Value> endValues(llvm::make_first_range(ends));
-  Slice unfused = sliceOf(its, [&](Value value) {
-    if (ends.contains(value))
-      return true;
-    TensorRef tensor = before.values.lookup(value);
-    for (Value end : endValues) {
-      TensorRef other = before.values.lookup(end);
-      if (tensor == other ||
-          (live.contains(value) && tensor->kind != Tensor::Kind::Cache &&
-           tensor->kind == other->kind && tensor->shape == other->shape &&
-           distance(*other, *tensor, same) <= same)) {
-        ends[value] = end;
-        return true;
-      }
-    }
-    return false;
-  });
-
-  if (fused.ops.empty() && unfused.ops.empty())
-    return success(); // the same value
-
-  FusionCheck check;
-  check.fusion = fusion;
-  check.function = after.function.getSymName().str();
-  check.made = made.str();
-  check.place = placeOf(op->getLoc());
-  check.of = opsText(unfused);
-  check.count = 0;
-  if (failed(measure(fused, unfused, pairs, before.values, check)))
-    return failure();
-
-  // Again with numbers of their own, unless something else takes part that
-  // depends on them.
-  bool apart = llvm::all_of(unfused.inputs, [&](Value value) {
-    return ends.contains(value) || !live.contains(value) ||
-           before.values.lookup(value)->kind != Tensor::Kind::Float;
-  });
-  if (apart && !fused.ops.empty()) {
-    Values given = before.values;
-    std::mt19937_64 random(1);
-    for (Value value : endValues) {
-      const TensorRef &tensor = before.values.at(value);
-      if (!live.contains(value) || tensor->kind != Tensor::Kind::Float ||
-          llvm::any_of(tensor->data,
-                       [](double x) { return !std::isfinite(x); }))
-        continue;
-      given[value] =
-          makeTensor(tensor->shape,
-                     uniform(random, tensor->elements(), 1, tensor->columns()));
-    }
-    for (auto [value, end] : ends)
-      given[value] = given[end];
-    if (failed(measure(fused, unfused, pairs, given, check)))
-      return failure();
-  }
-  if (check.ok())
-    llvm::erase_if(open, [&](Operation *each) {
-      return llvm::is_contained(fused.ops, each);
-    });
-  // The first fused op that nothing has answered for is the likely cause.
-  if (!check.ok() && !open.empty()) {
-    blamesOthers = true;
-    check.place = placeOf(open.front()->getLoc());
-    check.made =
-        (open.front()->getName().getStringRef() + ", seen in " + made).str();
-  }
-  checks.push_back(std::move(check));
-  return success();
 }

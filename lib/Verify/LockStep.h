@@ -68,18 +68,25 @@ private:
   void addCandidates();
   /// The first value before that has the numbers of this one.
   mlir::Value first(mlir::Value value) const;
-  /// The value before that `tensor` is nearest to, and how far it is off in
-  /// units of the largest element.
-  std::pair<const Candidate *, double>
-  nearest(const reference::Tensor &tensor) const;
+  /// The values before that have the numbers of `tensor`, the latest first;
+  /// else the nearest one, if it is related.
+  llvm::SmallVector<const Candidate *, 1>
+  nearest(const reference::Tensor &tensor, bool related) const;
   /// The value before that was written where result `index` of `op` comes from.
   const Candidate *writtenAt(mlir::Operation *op, unsigned index) const;
   mlir::Operation *sameOp(mlir::Operation *op) const;
   void learn(mlir::Value value, Known known);
   mlir::LogicalResult visit(mlir::Operation *op);
+  mlir::LogicalResult visitJudged(mlir::Operation *op);
   mlir::LogicalResult visitResults(mlir::Operation *terminator);
-  mlir::LogicalResult judge(mlir::Operation *op, llvm::ArrayRef<Pair> pairs,
-                            llvm::StringRef made);
+  Slice unfusedSlice(const Slice &fused, llvm::ArrayRef<mlir::Value> targets,
+                     bool equal, bool &apart) const;
+  Values ownNumbers(const Slice &fused, const Slice &unfused) const;
+  /// Measures what `op` makes of what it should; nothing if there is nothing to
+  /// measure.
+  mlir::FailureOr<std::optional<FusionCheck>>
+  judge(mlir::Operation *op, llvm::ArrayRef<Pair> pairs, llvm::StringRef made);
+  void add(FusionCheck check, mlir::Operation *op, llvm::ArrayRef<Pair> pairs);
   mlir::LogicalResult measure(const Slice &fused, const Slice &unfused,
                               llvm::ArrayRef<Pair> pairs, const Values &given,
                               FusionCheck &check);

@@ -25,6 +25,16 @@ std::vector<double> gptc::verify::uniform(std::mt19937_64 &random,
   return numbers;
 }
 
+void MadeWeights::look(ModuleOp module) {
+  module.walk([&](Operation *op) {
+    if (!isa<gpt::LayerNormOp, gpt::RmsNormOp>(op))
+      return;
+    if (auto load =
+            op->getOperand(1).getDefiningOp<ml_program::GlobalLoadConstOp>())
+      scales.insert(load.getGlobal().getLeafReference().str());
+  });
+}
+
 FailureOr<TensorRef> MadeWeights::load(ml_program::GlobalOp global) {
   std::string name = global.getSymName().str();
   TensorRef &tensor = made[name];
@@ -38,9 +48,9 @@ FailureOr<TensorRef> MadeWeights::load(ml_program::GlobalOp global) {
   std::mt19937_64 random(llvm::xxh3_64bits(name));
   std::vector<double> numbers;
   if (type.getRank() < 2) {
-    numbers = uniform(random, *count, 0.3);
+    numbers = uniform(random, *count, 0.5);
     for (double &number : numbers)
-      number = static_cast<float>(number + 1);
+      number = static_cast<float>(number + (scales.contains(name) ? 1 : 0));
   } else {
     double K = static_cast<double>(
         std::max<int64_t>(llvm::min_element(type.getShape())[0], 1));

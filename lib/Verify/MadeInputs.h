@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <map>
 #include <random>
+#include <set>
 
 namespace gptc::verify {
 
@@ -31,14 +32,17 @@ std::vector<double> uniform(std::mt19937_64 &random, int64_t count,
                             double radius, int64_t columns = 0);
 
 /// The weights of a module by its globals' names, whatever checkpoint they lie
-/// in: matrices keep the size of activations, vectors are around 1.
+/// in: matrices keep the size of activations, scales are around 1.
 class MadeWeights : public reference::WeightSource {
 public:
+  /// Says which vectors are scales of norms; others are around 0, as biases.
+  void look(mlir::ModuleOp module);
   mlir::FailureOr<reference::TensorRef>
   load(mlir::ml_program::GlobalOp global) override;
 
 private:
   std::map<std::string, reference::TensorRef> made;
+  std::set<std::string> scales;
 };
 
 /// Arguments of `function`: of @forward and named entries, or of a step.

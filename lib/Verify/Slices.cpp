@@ -3,6 +3,7 @@
 #include "Slices.h"
 #include "gptc/Dialect/Gpt/Gpt.h"
 #include "gptc/Verify/Compare.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace gptc;
@@ -87,6 +88,24 @@ TensorRef gptc::verify::withMergedHeads(const Tensor &tensor) {
       merged->data[to] = tensor.data[i];
   }
   return merged;
+}
+
+double gptc::verify::distance(const Tensor &right, const Tensor &got,
+                              double enough) {
+  double largest = 0, off = 0;
+  for (int64_t i = 0, e = right.elements(); i < e; ++i)
+    if (double element = std::fabs(right.at(i)); std::isfinite(element))
+      largest = std::max(largest, element);
+  for (int64_t i = 0, e = right.elements(); i < e; ++i) {
+    double a = right.at(i), b = got.at(i);
+    if (a == b)
+      continue;
+    double each = std::fabs(a - b);
+    if (!(each <= enough * largest))
+      return INFINITY;
+    off = std::max(off, each);
+  }
+  return off == 0 ? 0 : off / largest;
 }
 
 std::vector<double> gptc::verify::numbersOf(const Tensor &tensor,

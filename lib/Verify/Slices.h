@@ -37,6 +37,14 @@ reference::TensorRef roundedToF32(const reference::TensorRef &tensor);
 /// [..., H, T, D] as [..., T, H * D].
 reference::TensorRef withMergedHeads(const reference::Tensor &tensor);
 
+/// Rounding of double, over the sums of an op.
+constexpr double same = 1e-12;
+
+/// The largest difference in units of the largest element; infinite above
+/// `enough`.
+double distance(const reference::Tensor &right, const reference::Tensor &got,
+                double enough);
+
 /// Elements; of a cache, what `sequence` holds in every layer.
 std::vector<double> numbersOf(const reference::Tensor &tensor,
                               int64_t sequence);

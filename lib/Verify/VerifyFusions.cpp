@@ -270,6 +270,7 @@ Verification Verifier::run(AddPasses passes) {
     return std::move(result);
   }
   reduce();
+  weights.look(*taken.front().module);
   OwningOpRef<ModuleOp> module = taken.front().module->clone();
   PassManager manager(&context);
   manager.addInstrumentation(std::make_unique<Snapshots>(taken));
