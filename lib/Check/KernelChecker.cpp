@@ -48,12 +48,15 @@ static TensorRef readTensor(Type type, llvm::ArrayRef<int64_t> sizes,
     fill(float(), floats);
     return makeTensor(std::move(shape), std::move(floats));
   }
-  if (element.isInteger(32))
+  if (element.isInteger(32)) {
     fill(int32_t(), ints);
-  else if (element.isInteger(1) || element.isInteger(8))
-    fill(int8_t(), ints);
-  else
+  } else if (element.isInteger(1)) { // an i32 that is 0 or not
+    fill(int32_t(), ints);
+    for (int64_t &value : ints)
+      value = value != 0;
+  } else {
     return nullptr;
+  }
   return makeInts(std::move(shape), std::move(ints));
 }
 

@@ -90,6 +90,19 @@ void headsRule(DimClasses &dims, Value merged, Value heads) {
   dims.unite(merged, rank - 2, heads, rank - 1);
 }
 
+/// The dimensions of `x` are the last ones of another value, whose axis d is
+/// axis(d), each equal or a static 1.
+void repeatedRule(DimClasses &dims, Value x, int64_t rank,
+                  function_ref<std::pair<Value, unsigned>(unsigned)> axis) {
+  auto type = cast<RankedTensorType>(x.getType());
+  int64_t skip = rank - type.getRank();
+  for (auto [i, extent] : llvm::enumerate(type.getShape()))
+    if (extent != 1) {
+      auto [value, number] = axis(skip + i);
+      dims.unite(value, number, x, i);
+    }
+}
+
 void attentionRule(DimClasses &dims, FlashAttentionOp op) {
   Value q = op.getQ(), k = op.getK(), v = op.getV();
   if (!k)
@@ -100,6 +113,11 @@ void attentionRule(DimClasses &dims, FlashAttentionOp op) {
     dims.unite(q, axis, k, axis);
     dims.unite(q, axis, v, axis);
   }
+  if (op.getMask())
+    repeatedRule(dims, op.getMask(), rank, [&](unsigned axis) {
+      return axis + 1 < rank ? std::pair<Value, unsigned>(q, axis)
+                             : std::pair<Value, unsigned>(k, rank - 2);
+    });
 }
 
 /// Sizes that `gpt.dims` gives one number are equal.
@@ -165,9 +183,17 @@ void DimClasses::addRulesOf(Operation *op) {
       .Case([&](RopeTableOp op) { rows(op.getPositions(), op.getResult()); })
       .Case([&](MaskOp op) {
         uniteAll({op.getS(), op.getResult()});
-        int64_t skip = rankOf(op.getS()) - rankOf(op.getMask());
-        for (int64_t axis = 0; axis < rankOf(op.getMask()); ++axis)
-          unite(op.getS(), skip + axis, op.getMask(), axis);
+        repeatedRule(*this, op.getMask(), rankOf(op.getS()),
+                     [&](unsigned axis) {
+                       return std::pair<Value, unsigned>(op.getS(), axis);
+                     });
+      })
+      .Case([&](BroadcastOp op) {
+        uniteAll({op.getLike(), op.getResult()});
+        repeatedRule(*this, op.getX(), rankOf(op.getResult()),
+                     [&](unsigned axis) {
+                       return std::pair<Value, unsigned>(op.getResult(), axis);
+                     });
       })
       .Case([&](KVAppendOp op) {
         uniteAll({op.getKeys(), op.getValues()});

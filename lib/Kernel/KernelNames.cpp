@@ -22,10 +22,10 @@ StringRef gptc::kernelKind(Operation *op) {
       .Case<RopeOp, RotateOp, RopeTableOp>([](auto) { return "rope"; })
       .Case([](SoftmaxOp) { return "softmax"; })
       .Case([](ArgmaxOp) { return "argmax"; })
-      .Case<MaskOp, CausalMaskOp>([](auto) { return "mask"; })
+      .Case<MaskOp, CausalMaskOp, AlibiOp>([](auto) { return "mask"; })
       .Case<KVAppendOp, KVReadOp>([](auto) { return "kv_cache"; })
-      .Case<SelectRowsOp, SplitOp, SplitHeadsOp, MergeHeadsOp, PositionsOp>(
-          [](auto) { return "layout"; })
+      .Case<SelectRowsOp, SplitOp, SplitHeadsOp, MergeHeadsOp, PositionsOp,
+            BroadcastOp>([](auto) { return "layout"; })
       .Default([](Operation *) { return "elementwise"; });
 }
 
@@ -124,7 +124,15 @@ static std::string attentionName(FlashAttentionOp op) {
     name += fmt::format("_h{}", heads);
   if (!ShapedType::isDynamic(size))
     name += fmt::format("_d{}", size);
-  return name + (op.getCausal() ? "_causal" : "");
+  if (op.getCausal())
+    name += "_causal";
+  if (op.getWindow())
+    name += fmt::format("_window{}", *op.getWindow());
+  if (op.getSoftcap())
+    name += "_softcap";
+  if (op.getAlibi())
+    name += "_alibi";
+  return name + (op.getMask() ? "_mask" : "");
 }
 
 std::string gptc::kernelName(Operation *op, ArrayRef<Storage> storages) {

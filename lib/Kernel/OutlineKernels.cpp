@@ -7,9 +7,9 @@
 // of the KV cache are arguments: compile time does not grow with layers.
 //
 // Refuses, at the op: control flow, calls, other dialects, scalars, constants
-// that are no splats, sizes of 0 or beyond 32 bits, and matrices or biases that
-// are no globals (a kernel reads them packed, which a function's argument is
-// not).
+// that are no splats (masks apart), sizes of 0 or beyond 32 bits, and matrices
+// or biases that are no globals (a kernel reads them packed, which a function's
+// argument is not).
 //
 //===----------------------------------------------------------------------===//
 #include "KernelNames.h"
@@ -49,6 +49,20 @@ LogicalResult checkSizes(Operation &op, TypeRange types) {
   return success();
 }
 
+/// Whether kernels read the operand from an array of their own when it is a
+/// constant.
+bool takesConstantTensor(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  if (auto mask = dyn_cast<MaskOp>(op))
+    return &operand == &mask.getMaskMutable();
+  if (auto attention = dyn_cast<FlashAttentionOp>(op))
+    return attention.getMask() &&
+           operand.getOperandNumber() + 1 == op->getNumOperands();
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return &operand == &broadcast.getXMutable();
+  return false;
+}
+
 LogicalResult checkOp(Operation &op) {
   if (!isa<GptDialect, arith::ArithDialect, math::MathDialect>(
           op.getDialect()) ||
@@ -68,6 +82,9 @@ LogicalResult checkOp(Operation &op) {
   for (OpOperand &operand : op.getOpOperands()) {
     DenseElementsAttr constant;
     if (matchPattern(operand.get(), m_Constant(&constant))) {
+      // An array of the kernel; elementwise ops take one number.
+      if (takesConstantTensor(operand))
+        continue;
       if (!constant.isSplat())
         return op.emitOpError("expected constant operand ")
                << operand.getOperandNumber()

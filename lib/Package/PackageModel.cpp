@@ -235,10 +235,14 @@ LogicalResult PackagePlanner::checkValues(const EntryPlan &plan) {
              << outputName(entry, number) << "' twice";
   for (Value value : llvm::concat<const Value>(plan.inputs, plan.outputs)) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
+    // Booleans are i32 outside, 0 or not.
     if (!type || type.getRank() > 8 ||
-        !(type.getElementType().isF32() || type.getElementType().isInteger(32)))
+        !(type.getElementType().isF32() ||
+          type.getElementType().isInteger(32) ||
+          type.getElementType().isInteger(1)))
       return entry.emitOpError("expected arguments and results to be tensors "
-                               "of f32 or i32 with at most 8 dimensions, got ")
+                               "of f32, i32 or i1 with at most 8 dimensions, "
+                               "got ")
              << value.getType();
     int64_t elements = 1;
     for (int64_t size : type.getShape())

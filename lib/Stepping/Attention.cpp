@@ -81,20 +81,27 @@ bool isF32(double value) {
 /// Fills the chain from the softmax back to the product of q and k.
 LogicalResult Matcher::follow() {
   auto step = [&](Operation *op) -> LogicalResult {
-    if (!op->hasOneUse())
+    if (!op->hasOneUse()) {
+      for (Operation *user : op->getUsers())
+        if (isa<gpt::BroadcastOp>(user) &&
+            user->getOperand(0) != op->getResult(0))
+          return refuse(user, "expected no sizes taken of the scores, which "
+                              "fused attention does not have; give another "
+                              "value of these sizes after 'like'");
       return refuse(op,
                     "expected no user of this value but attention, got " +
                         Twine(std::distance(op->use_begin(), op->use_end())) +
                         " users; scores and weights that are used "
                         "elsewhere must be computed, so attention stays "
                         "as it is written");
+    }
     result.chain.push_back(op);
     return success();
   };
   result.softmax = result.output.getA().getDefiningOp<gpt::SoftmaxOp>();
   if (!result.softmax)
-    return refuse(result.output,
-                  "expected the weights of attention from gpt.softmax");
+    return refuse(result.output, "expected weights from "
+                                 "gpt.softmax"); // no candidate
   if (failed(step(result.softmax)))
     return failure();
   Value value = result.softmax.getX();

@@ -309,3 +309,11 @@ func.func @attention_fill(%q: tensor<6x?x4xf32>, %m: tensor<1x1xf32>) {
   %0 = gpt.flash_attention %q, %q, %q mask %m fill -1.0e9 scale 0.5 : tensor<6x?x4xf32>, tensor<6x?x4xf32> mask tensor<1x1xf32>
   return
 }
+
+// -----
+
+func.func @head_size(%q: tensor<6x?x?xf32>) {
+  // expected-error @+1 {{[flash_attention-C3] expected q with a static head size, got 'tensor<6x?x?xf32>'}}
+  %0 = gpt.flash_attention %q, %q, %q scale 0.5 : tensor<6x?x?xf32>, tensor<6x?x?xf32>
+  return
+}

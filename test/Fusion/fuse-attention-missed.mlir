@@ -35,6 +35,18 @@ func.func @masked_scores_have_user(%q: tensor<4x?x8xf32>) -> (tensor<4x?x8xf32>,
   return %o, %m : tensor<4x?x8xf32>, tensor<4x?x?xf32>
 }
 
+// CHECK: [Missed] fuse-attention {{.*}}Function=sizes_of_scores | Remark="expected no sizes taken of the scores, which fused attention does not have; give another value of these sizes after 'like'"
+func.func @sizes_of_scores(%q: tensor<4x?x8xf32>, %ids: tensor<?x1xi32>, %keys: tensor<?xi32>) -> tensor<4x?x8xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %a = gpt.broadcast %ids like %s : tensor<?x1xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
+  %b = gpt.broadcast %keys like %s : tensor<?xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
+  %e = arith.cmpi eq, %a, %b : tensor<4x?x?xi32>
+  %m = gpt.mask %s, %e : tensor<4x?x?xf32>, tensor<4x?x?xi1>
+  %p = gpt.softmax %m : tensor<4x?x?xf32>
+  %o = gpt.matmul %p, %q : tensor<4x?x?xf32>, tensor<4x?x8xf32> -> tensor<4x?x8xf32>
+  return %o : tensor<4x?x8xf32>
+}
+
 // CHECK: [Missed] fuse-attention {{.*}}Function=values_transposed | Remark="expected values [..., Sk, D] without transpose_b"
 func.func @values_transposed(%q: tensor<4x8x8xf32>) -> tensor<4x8x8xf32> {
   %s = gpt.matmul %q, %q transpose_b : tensor<4x8x8xf32>, tensor<4x8x8xf32> -> tensor<4x8x8xf32>
@@ -81,6 +93,14 @@ func.func @value_size(%q: tensor<4x?x8xf32>, %v: tensor<4x?x16xf32>) -> tensor<4
   %p = gpt.softmax %s : tensor<4x?x?xf32>
   %o = gpt.matmul %p, %v : tensor<4x?x?xf32>, tensor<4x?x16xf32> -> tensor<4x?x16xf32>
   return %o : tensor<4x?x16xf32>
+}
+
+// CHECK: [Missed] fuse-attention {{.*}}Function=head_size | Remark="expected a static head size D of queries, keys and values"
+func.func @head_size(%q: tensor<4x?x?xf32>) -> tensor<4x?x?xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x?xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %p = gpt.softmax %s : tensor<4x?x?xf32>
+  %o = gpt.matmul %p, %q : tensor<4x?x?xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  return %o : tensor<4x?x?xf32>
 }
 
 // CHECK: [Missed] fuse-attention {{.*}}Function=result_type | Remark="expected a result of the queries' type"

@@ -135,7 +135,7 @@ class Session(Closing):
 
     def run(self, entry, inputs, outputs):
         """The named f32 outputs of an entry; their shapes are asked for first."""
-        arrays = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        arrays = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in inputs.items()}
         given = (Tensor * len(arrays))(*(Tensor.of(*item) for item in arrays.items()))
         wanted = (Tensor * len(outputs))(*(Tensor(name.encode()) for name in outputs))
         call = lambda: self.package.api.run(self.handle, entry.encode(), given, len(given), wanted, len(wanted))

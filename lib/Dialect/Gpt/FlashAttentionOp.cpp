@@ -176,6 +176,10 @@ static LogicalResult verifyDense(FlashAttentionOp op) {
   int64_t rank = q.getRank(), groups = op.getGroups();
   if (failed(expectRankAtLeast(op, "flash_attention-C3", "q", q, 3)))
     return failure();
+  if (q.isDynamicDim(rank - 1))
+    return op.emitOpError() << "[flash_attention-C3] expected q with a static "
+                               "head size, got "
+                            << q;
   int64_t heads = q.getDimSize(rank - 3);
   if (!ShapedType::isDynamic(heads) && heads % groups != 0)
     return op.emitOpError()

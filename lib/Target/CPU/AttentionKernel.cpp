@@ -6,7 +6,9 @@
 // counted from position 0, and every row sees its blocks in that order: a row's
 // bits depend on its own keys only, not on the batch, the split or the threads.
 // Rows of a tile: `tokens` consecutive tokens x the query heads of the KV head.
-// The masked triangle is skipped block-wise. Scores, sums and outputs are f32.
+// The masked triangle, and what lies before a window, is skipped block-wise; a
+// block that a row sees nothing of leaves its bits alone. Scores, sums and
+// outputs are f32.
 //
 //===----------------------------------------------------------------------===//
 #include "Kernels.h"
@@ -23,12 +25,14 @@ namespace {
 /// Dv value pitch, G query heads per KV head.
 struct Plan {
   int64_t d, page, groups, dv, tokens, rows, lanes;
-  bool dense;
+  bool dense, alibi, masked;
 
   Plan(gpt::KernelOp kernel, const TargetDesc &t) : lanes(t.lanes) {
     auto op = cast<gpt::FlashAttentionOp>(kernel.kernelOp());
     AttentionSchedule schedule = readAttentionSchedule(kernel);
     dense = !op.getCache();
+    alibi = op.getAlibi().has_value();
+    masked = op.getMask() != nullptr;
     groups = op.getGroups();
     d = dense ? op.getQ().getType().getShape().back()
               : op.getCache().getType().getHeadDim();
@@ -45,29 +49,68 @@ struct Plan {
   int64_t limit() const {
     return sum() + rows * 4;
   } // [rows] i64: keys that the row sees
-  int64_t keys() const {
+  int64_t position() const {
     return limit() + rows * 8;
+  } // alibi: [rows] i64, of the row among the keys
+  int64_t slope() const { return position() + alibi * rows * 8; } // [rows]
+  int64_t maskRow() const {
+    return slope() + alibi * rows * 4;
+  } // masked: [rows] i64, offset of the row's mask
+  int64_t keys() const {
+    return maskRow() + masked * rows * 8;
   } // dense: [D][P], then values [P][Dv]
   int64_t values() const { return keys() + d * page * 4; }
   int64_t bytes() const { return dense ? values() + page * dv * 4 : keys(); }
 };
 
+/// One row of queries as the online softmax begins.
+struct Query {
+  Value q;        // its D numbers
+  Value limit;    // keys before this one are seen
+  Value position; // of the row among the keys
+  Value head;     // query head
+  Value maskRow;  // offset of the row's mask, if there is one
+};
+
 struct Attention {
+  Attention(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
+            const Plan &p)
+      : e(e), p(p), op(op), scratch(c.scratch),
+        scale(op.getScale().convertToDouble()),
+        window(asInteger(op.getWindow())) {
+    if (op.getAlibi())
+      slopes = constantSlopes(e, c, *op.getAlibi());
+    if (op.getMask()) {
+      mask.emplace(e, c, op.getMask());
+      keyCount = c.size(e, 1, c.rank(1) - 2);
+    }
+  }
+
   Emitter &e;
   const Plan &p;
+  gpt::FlashAttentionOp op;
   Value scratch;
   double scale;
+  std::optional<int64_t> window;
+  Value slopes;
+  std::optional<Repeated> mask;
+  Value keyCount; // of the mask's columns
 
   Value place(int64_t offset) { return e.at(scratch, offset); }
   Value elem(int64_t offset, Value index) {
     return e.elem(place(offset), index);
   }
+  Value word(int64_t offset, Value index) {
+    return e.load(e.i64(), e.elem(place(offset), index, 8));
+  }
 
-  void loadQuery(Value row, Value q, Value limit);
+  void loadQuery(Value row, const Query &query);
+  Value firstBlock(Value limit);
   void block(Value rows, Value keyBase, Value keyCount, Value keys,
              Value values);
   void product(Value rows, int64_t a, int64_t lda, Value b, int64_t ldb,
                int64_t c, int64_t columns, Value k, bool accumulate);
+  Value score(Value s, Value row, Value key);
   void softmaxRow(Value row, Value keyBase);
   void finish(Value row, Value out);
 };
@@ -75,9 +118,10 @@ struct Attention {
 } // namespace
 
 // One row: q scaled once, an empty softmax, a zero output.
-void Attention::loadQuery(Value row, Value q, Value limit) {
+void Attention::loadQuery(Value row, const Query &query) {
   e.loop(e.cst(0), e.cst(p.d), 1, [&](Value i) {
-    Value v = e.fmul(e.load(e.f32(), e.elem(q, i)), e.constFp(e.f32(), scale));
+    Value v =
+        e.fmul(e.load(e.f32(), e.elem(query.q, i)), e.constFp(e.f32(), scale));
     e.store(v, elem(p.q(), e.add(e.mul(row, p.d), i)));
   });
   e.loop(e.cst(0), e.cst(p.dv), p.lanes, [&](Value i) {
@@ -86,7 +130,21 @@ void Attention::loadQuery(Value row, Value q, Value limit) {
   });
   e.store(e.infinity(e.f32(), true), elem(p.maximum(), row));
   e.store(e.constFp(e.f32(), 0), elem(p.sum(), row));
-  e.store(limit, e.elem(place(p.limit()), row, 8));
+  e.store(query.limit, e.elem(place(p.limit()), row, 8));
+  if (p.alibi) {
+    Value head = e.rem(query.head, op.getAlibi()->size());
+    e.store(query.position, e.elem(place(p.position()), row, 8));
+    e.store(e.load(e.f32(), e.elem(slopes, head)), elem(p.slope(), row));
+  }
+  if (p.masked)
+    e.store(query.maskRow, e.elem(place(p.maskRow()), row, 8));
+}
+
+// The first block that a row sees anything of, when it sees keys before limit.
+Value Attention::firstBlock(Value limit) {
+  if (!window)
+    return e.cst(0);
+  return e.div(e.max(e.sub(limit, *window), e.cst(0)), p.page);
 }
 
 // c[rows][columns] (+)= a[rows][k] b[k][columns], all f32, by micro-kernels of
@@ -118,20 +176,36 @@ void Attention::product(Value rows, int64_t a, int64_t lda, Value b,
   }
 }
 
+// A vector of products as scores; `key` is that of the first lane.
+Value Attention::score(Value s, Value row, Value key) {
+  if (op.getSoftcap())
+    s = emitSoftcap(e, s, op.getSoftcap()->convertToDouble());
+  if (p.alibi)
+    s = emitAlibiBias(e, s, e.load(e.f32(), elem(p.slope(), row)),
+                      e.sub(key, word(p.position(), row)));
+  if (!p.masked)
+    return s;
+  Type element = getElementTypeOrSelf(op.getMask().getType());
+  // The mask ends with the keys, a block does not.
+  Value m = mask->load(e, element, word(p.maskRow(), row), key,
+                       e.firstLanes(e.sub(keyCount, key), p.lanes));
+  return emitMasked(e, s, m, asDouble(op.getFill()));
+}
+
 // m' = max(m, max s); p = exp(s - m'); l' = l exp(m - m') + sum p; the output
 // is rescaled by exp(m - m').
 void Attention::softmaxRow(Value row, Value keyBase) {
   const int64_t n = p.page / p.lanes;
   Type vt = e.vec(e.f32());
-  Value visible =
-      e.sub(e.load(e.i64(), e.elem(place(p.limit()), row, 8)), keyBase);
+  Value visible = e.sub(word(p.limit(), row), keyBase);
   Value base = elem(p.scores(), e.mul(row, p.page));
   Values s, mask;
   Value best;
   for (int64_t i = 0; i < n; ++i) {
-    mask.push_back(e.firstLanes(e.sub(visible, i * p.lanes), p.lanes));
-    s.push_back(e.select(mask[i], e.load(vt, e.at(base, i * p.lanes * 4)),
-                         e.infinity(vt, true)));
+    mask.push_back(visibleLanes(e, e.sub(visible, i * p.lanes), window));
+    Value x = score(e.load(vt, e.at(base, i * p.lanes * 4)), row,
+                    e.add(keyBase, i * p.lanes));
+    s.push_back(e.select(mask[i], x, e.infinity(vt, true)));
     best = best ? e.fmax(best, s[i]) : s[i];
   }
   Value old = e.load(e.f32(), elem(p.maximum(), row));
@@ -192,7 +266,7 @@ static void emitCached(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
   Value runs = e.load(e.ptr(), e.at(view, offsetof(gptc_kv_view, runs)));
   Value runCount =
       e.load(e.i64(), e.at(view, offsetof(gptc_kv_view, run_count)));
-  Attention a{e, p, c.scratch, op.getScale().convertToDouble()};
+  Attention a(e, c, op, p);
   // Items are numbered through all runs; a thread takes every threads-th one,
   // since later tiles see more keys.
   e.loop(
@@ -232,19 +306,23 @@ static void emitCached(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
             Value visible0 = e.add(e.add(position, token0),
                                    1); // keys that the tile's first token sees
             eachRow([&](Value row, Value t, Value g) {
-              a.loadQuery(row, address(q, t, g), e.add(visible0, t));
+              Value limit = e.add(visible0, t);
+              a.loadQuery(row, {address(q, t, g), limit, e.sub(limit, 1),
+                                e.add(e.mul(head, p.groups), g), Value()});
             });
             Value visible = e.sub(e.add(visible0, tokens), 1); // and its last
             Value rows = e.mul(tokens, p.groups);
-            e.loop(e.cst(0), e.ceilDiv(visible, p.page), 1, [&](Value index) {
-              Value block = kvBlock(e, view, type, sequence, index);
-              block =
-                  e.at(block, e.mul(head, gptc_kv_block_bytes(p.d, p.page)));
-              Value keyBase = e.mul(index, p.page);
-              Value keyCount = e.min(e.cst(p.page), e.sub(visible, keyBase));
-              a.block(rows, keyBase, keyCount, block,
-                      e.at(block, p.d * p.page * 4));
-            });
+            e.loop(a.firstBlock(visible0), e.ceilDiv(visible, p.page), 1,
+                   [&](Value index) {
+                     Value block = kvBlock(e, view, type, sequence, index);
+                     block = e.at(
+                         block, e.mul(head, gptc_kv_block_bytes(p.d, p.page)));
+                     Value keyBase = e.mul(index, p.page);
+                     Value keyCount =
+                         e.min(e.cst(p.page), e.sub(visible, keyBase));
+                     a.block(rows, keyBase, keyCount, block,
+                             e.at(block, p.d * p.page * 4));
+                   });
             eachRow([&](Value row, Value t, Value g) {
               a.finish(row, address(out, t, g));
             });
@@ -263,7 +341,11 @@ static void emitDense(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
   Value heads = c.rows(e, 1, 2);
   Value sq = c.size(e, 0, c.rank(0) - 2), sk = c.size(e, 1, c.rank(1) - 2);
   Value q = c.arg(e, 0), k = c.arg(e, 1), v = c.arg(e, 2), out = c.result(e, 0);
-  Attention a{e, p, c.scratch, op.getScale().convertToDouble()};
+  Attention a(e, c, op, p);
+  Values shape; // of the scores
+  for (unsigned i = 0; i + 1 < c.rank(0); ++i)
+    shape.push_back(c.size(e, 0, i));
+  shape.push_back(sk);
   Value tiles = e.ceilDiv(sq, p.tokens);
   auto [from, to] = c.share(e, e.mul(heads, tiles));
   e.loop(from, to, 1, [&](Value item) {
@@ -283,30 +365,35 @@ static void emitDense(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
     Value visible0 =
         op.getCausal() ? e.add(e.add(e.sub(sk, sq), token0), 1) : sk;
     eachRow([&](Value row, Value t, Value g) {
-      a.loadQuery(row, address(q, t, g),
-                  op.getCausal() ? e.add(visible0, t) : visible0);
+      Value h = e.add(e.mul(head, p.groups), g), i = e.add(token0, t), maskRow;
+      if (a.mask)
+        maskRow = a.mask->row(e, e.add(e.mul(h, sq), i), shape);
+      a.loadQuery(row, {address(q, t, g),
+                        op.getCausal() ? e.add(visible0, t) : visible0,
+                        e.add(e.sub(sk, sq), i), h, maskRow});
     });
     Value visible = op.getCausal()
                         ? e.max(e.sub(e.add(visible0, tokens), 1), e.cst(0))
                         : sk;
-    e.loop(e.cst(0), e.ceilDiv(visible, p.page), 1, [&](Value index) {
-      Value keyBase = e.mul(index, p.page);
-      Value keyCount = e.min(e.cst(p.page), e.sub(visible, keyBase));
-      // The block is copied in the cache's layout; keys past the end stay what
-      // they were and are masked.
-      e.loop(e.cst(0), keyCount, 1, [&](Value j) {
-        Value at = e.mul(e.add(e.mul(head, sk), e.add(keyBase, j)), p.d);
-        e.loop(e.cst(0), e.cst(p.d), 1, [&](Value i) {
-          Value from = e.add(at, i);
-          e.store(e.load(e.f32(), e.elem(k, from)),
-                  a.elem(p.keys(), e.add(e.mul(i, p.page), j)));
-          e.store(e.load(e.f32(), e.elem(v, from)),
-                  a.elem(p.values(), e.add(e.mul(j, p.dv), i)));
-        });
-      });
-      a.block(e.mul(tokens, p.groups), keyBase, keyCount, a.place(p.keys()),
-              a.place(p.values()));
-    });
+    e.loop(a.firstBlock(visible0), e.ceilDiv(visible, p.page), 1,
+           [&](Value index) {
+             Value keyBase = e.mul(index, p.page);
+             Value keyCount = e.min(e.cst(p.page), e.sub(visible, keyBase));
+             // The block is copied in the cache's layout; keys past the end
+             // stay what they were and are masked.
+             e.loop(e.cst(0), keyCount, 1, [&](Value j) {
+               Value at = e.mul(e.add(e.mul(head, sk), e.add(keyBase, j)), p.d);
+               e.loop(e.cst(0), e.cst(p.d), 1, [&](Value i) {
+                 Value from = e.add(at, i);
+                 e.store(e.load(e.f32(), e.elem(k, from)),
+                         a.elem(p.keys(), e.add(e.mul(i, p.page), j)));
+                 e.store(e.load(e.f32(), e.elem(v, from)),
+                         a.elem(p.values(), e.add(e.mul(j, p.dv), i)));
+               });
+             });
+             a.block(e.mul(tokens, p.groups), keyBase, keyCount,
+                     a.place(p.keys()), a.place(p.values()));
+           });
     eachRow([&](Value row, Value t, Value g) {
       a.finish(row, address(out, t, g));
     });

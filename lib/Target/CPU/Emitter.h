@@ -124,6 +124,7 @@ Value emitErf(Emitter &e, Value x);
 Value emitSigmoid(Emitter &e, Value x);
 Value emitGelu(Emitter &e, Value x, gpt::GeluKind kind);
 Value emitSilu(Emitter &e, Value x);
+Value emitSoftcap(Emitter &e, Value x, double cap);
 /// Sine and cosine of f64 scalars or vectors, |x| <= 2^20.
 std::pair<Value, Value> emitSinCos(Emitter &e, Value x);
 /// Emits the vector form of a scalar arith, math or gpt elementwise op. Null

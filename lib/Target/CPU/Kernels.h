@@ -22,6 +22,37 @@ mlir::LogicalResult emitSimple(Emitter &e, KernelContext &c,
 int64_t gemmScratch(gpt::KernelOp kernel);
 int64_t attentionScratch(gpt::KernelOp kernel, const TargetDesc &t);
 
+/// A tensor whose dimensions are the last ones of another's, each equal or a
+/// static 1: a mask of scores. An argument of the kernel or a constant in it.
+struct Repeated {
+  Repeated(Emitter &e, KernelContext &c, Value operand);
+  /// Offset, in elements, of its row for row r of the other's rows; `shape` are
+  /// the other's sizes.
+  Value row(Emitter &e, Value r, llvm::ArrayRef<Value> shape) const;
+  /// A vector of it at a row's offset and a column of the other, the last one
+  /// under a mask of its lanes.
+  Value load(Emitter &e, Type element, Value row, Value column,
+             Value lanes) const;
+
+  Value base;
+  Values sizes;
+  llvm::SmallVector<bool> ones;
+};
+
+/// A vector of scores under a vector of a mask.
+Value emitMasked(Emitter &e, Value s, Value mask, std::optional<double> fill);
+/// s + slope * (distance + lane); distance, of the first lane's key from the
+/// query, is below 2^24.
+Value emitAlibiBias(Emitter &e, Value s, Value slope, Value distance);
+/// Lanes of keys that a query sees when it sees the keys before `visible`, both
+/// counted from the first lane, and `window` of them.
+Value visibleLanes(Emitter &e, Value visible, std::optional<int64_t> window);
+/// The slopes of alibi as a constant f32 array of the module.
+Value constantSlopes(Emitter &e, KernelContext &c,
+                     llvm::ArrayRef<double> slopes);
+std::optional<int64_t> asInteger(const std::optional<uint64_t> &x);
+std::optional<double> asDouble(const std::optional<llvm::APFloat> &x);
+
 /// Where position `pos` of sequence `seq` lies: the block of the KV head 0, and
 /// the slot in the page.
 struct KVPlace {

@@ -126,6 +126,12 @@ Value gptc::cpu::emitSilu(Emitter &e, Value x) {
   return e.fmul(x, emitSigmoid(e, x));
 }
 
+// -cap at -inf. Absolute error below 3e-7 of the cap.
+Value gptc::cpu::emitSoftcap(Emitter &e, Value x, double cap) {
+  Value c = konst(e, x, cap);
+  return e.fmul(c, emitTanh(e, e.fdiv(x, c)));
+}
+
 // Argument reduced by pi/2 in three parts (Cody and Waite; exact products for
 // |n| < 2^20), then Taylor polynomials on |r| <= pi/4: absolute error below
 // 1e-15.
@@ -195,6 +201,27 @@ Value gptc::cpu::emitElementwise(Emitter &e, Operation *op, ValueRange in) {
       .Case([&](math::AbsFOp) { return absolute(e, in[0]); })
       .Case([&](gpt::GeluOp g) { return emitGelu(e, in[0], g.getKind()); })
       .Case([&](gpt::SiluOp) { return emitSilu(e, in[0]); })
+      .Case([&](gpt::SoftcapOp s) {
+        return emitSoftcap(e, in[0], s.getCap().convertToDouble());
+      })
+      .Case([&](arith::CmpFOp op) {
+        return Value(
+            arith::CmpFOp::create(e.b, e.loc, op.getPredicate(), in[0], in[1]));
+      })
+      .Case([&](arith::CmpIOp op) {
+        return Value(
+            arith::CmpIOp::create(e.b, e.loc, op.getPredicate(), in[0], in[1]));
+      })
+      .Case([&](arith::SelectOp) { return e.select(in[0], in[1], in[2]); })
+      .Case([&](arith::AndIOp) {
+        return Value(arith::AndIOp::create(e.b, e.loc, in[0], in[1]));
+      })
+      .Case([&](arith::OrIOp) {
+        return Value(arith::OrIOp::create(e.b, e.loc, in[0], in[1]));
+      })
+      .Case([&](arith::XOrIOp) {
+        return Value(arith::XOrIOp::create(e.b, e.loc, in[0], in[1]));
+      })
       .Case([&](gpt::ScaleOp s) {
         return e.fmul(in[0], konst(e, in[0], s.getFactor().convertToDouble()));
       })
@@ -203,12 +230,17 @@ Value gptc::cpu::emitElementwise(Emitter &e, Operation *op, ValueRange in) {
         if (auto dense = dyn_cast<DenseElementsAttr>(v);
             dense && dense.isSplat())
           v = dense.getSplatValue<Attribute>();
+        if (auto i = dyn_cast<IntegerAttr>(v);
+            i && (i.getType().isInteger(1) || i.getType().isInteger(32)))
+          return e.constInt(i.getType(), i.getType().isInteger(1)
+                                             ? i.getValue().getZExtValue()
+                                             : i.getValue().getSExtValue());
         auto f = dyn_cast<FloatAttr>(v);
         return f ? e.constFp(e.f32(), f.getValueAsDouble()) : Value();
       })
       .Default([&](Operation *other) {
-        other->emitOpError("expected an elementwise f32 op of arith, math or "
-                           "gpt; the CPU target has no code for this one");
+        other->emitOpError("expected an elementwise op of arith, math or gpt; "
+                           "the CPU target has no code for this one");
         return Value();
       });
 }

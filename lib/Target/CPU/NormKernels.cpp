@@ -1,4 +1,4 @@
-//===- NormKernels.cpp - layer_norm, rms_norm, softmax, masks -------------===//
+//===- NormKernels.cpp - layer_norm, rms_norm, softmax, argmax ------------===//
 //
 // Row by row; threads share rows. Sums run in one vector accumulator and a
 // fixed tree, so a row's bits depend on the row alone.
@@ -111,47 +111,6 @@ void gptc::cpu::emitSoftmax(Emitter &e, KernelContext &c) {
       storeVector(e, e.fmul(loadVector(e, p, mask), f), p, mask);
     });
   });
-}
-
-/// out[r][j] = f(s[r][j]) with the row's number within its [Sq, Sk] matrix.
-static void mapScores(
-    Emitter &e, KernelContext &c,
-    function_ref<Value(Value s, Value row, Value i, Value col, Value mask)> f) {
-  Value sq = c.size(e, 0, c.rank(0) - 2), sk = c.size(e, 0, c.rank(0) - 1);
-  Value x = c.arg(e, 0), out = c.result(e, 0);
-  forShare(e, c, c.rows(e, 0), [&](Value r) {
-    Value i = arith::RemUIOp::create(e.b, e.loc, r, sq);
-    Value base = e.mul(r, sk);
-    forColumns(e, sk, [&](Value col, Value mask) {
-      Value at = e.add(base, col);
-      storeVector(e, f(loadVector(e, e.elem(x, at), mask), r, i, col, mask),
-                  e.elem(out, at), mask);
-    });
-  });
-}
-
-void gptc::cpu::emitCausalMask(Emitter &e, KernelContext &c) {
-  Value shift = e.sub(c.size(e, 0, c.rank(0) - 1), c.size(e, 0, c.rank(0) - 2));
-  mapScores(e, c, [&](Value s, Value, Value i, Value col, Value) {
-    Value visible =
-        e.add(e.sub(e.add(i, shift), col), 1); // of this vector's keys
-    return e.select(e.firstLanes(visible, e.target.lanes), s,
-                    e.infinity(s.getType(), true));
-  });
-}
-
-LogicalResult gptc::cpu::emitMask(Emitter &e, KernelContext &c,
-                                  gpt::MaskOp op) {
-  if (!op.getMask().getType().getElementType().isF32())
-    return op.emitOpError("expected an additive f32 mask; the CPU target has "
-                          "no code for boolean masks");
-  Value mask = c.arg(e, 1), sk = c.size(e, 0, c.rank(0) - 1);
-  bool perHead = c.rank(1) == c.rank(0);
-  mapScores(e, c, [&](Value s, Value r, Value i, Value col, Value lanes) {
-    Value at = e.add(e.mul(perHead ? r : i, sk), col);
-    return e.fadd(s, loadVector(e, e.elem(mask, at), lanes));
-  });
-  return success();
 }
 
 // Each lane keeps the first of the largest numbers in its columns; of the lanes

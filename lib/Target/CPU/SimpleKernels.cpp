@@ -43,6 +43,29 @@ void gptc::cpu::storeVector(Emitter &e, Value v, Value p, Value mask) {
     e.store(v, p);
 }
 
+Value gptc::cpu::loadWords(Emitter &e, Type element, Value p, Value mask) {
+  VectorType type = e.vec(element.isF32() ? e.f32() : e.i32());
+  Value v = mask ? e.loadMasked(type, p, mask) : e.load(type, p);
+  if (!element.isInteger(1))
+    return v;
+  return arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ne, v,
+                               e.constInt(type, 0));
+}
+
+Value gptc::cpu::loadWord(Emitter &e, Type element, Value p) {
+  Value v = e.load(element.isF32() ? e.f32() : e.i32(), p);
+  if (!element.isInteger(1))
+    return v;
+  return arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ne, v,
+                               e.constInt(e.i32(), 0));
+}
+
+void gptc::cpu::storeWords(Emitter &e, Value v, Value p, Value mask) {
+  if (getElementTypeOrSelf(v.getType()).isInteger(1))
+    v = arith::ExtUIOp::create(e.b, e.loc, e.vec(e.i32()), v);
+  storeVector(e, v, p, mask);
+}
+
 Value gptc::cpu::loadIndex(Emitter &e, Value base, Value index) {
   return arith::ExtSIOp::create(e.b, e.loc, e.i64(),
                                 e.load(e.i32(), e.elem(base, index)));
@@ -76,25 +99,26 @@ LogicalResult gptc::cpu::emitMap(Emitter &e, KernelContext &c, Operation *op) {
   LogicalResult ok = success();
   forShare(e, c, e.ceilDiv(n, chunk), [&](Value unit) {
     Value base = e.mul(unit, chunk);
-    forColumns(e, e.min(e.sub(n, base), e.cst(chunk)),
-               [&](Value column, Value mask) {
-                 Value at = e.add(base, column);
-                 Values in;
-                 for (Value v : op->getOperands()) {
-                   if (auto arg = dyn_cast<BlockArgument>(v))
-                     in.push_back(loadVector(
-                         e, e.elem(c.arg(e, arg.getArgNumber()), at), mask));
-                   else if (Value k = emitElementwise(e, v.getDefiningOp(), {}))
-                     in.push_back(e.splat(k, e.target.lanes));
-                   else
-                     ok = failure();
-                 }
-                 Value y = failed(ok) ? Value() : emitElementwise(e, op, in);
-                 if (!y)
-                   ok = failure();
-                 else
-                   storeVector(e, y, e.elem(c.result(e, 0), at), mask);
-               });
+    forColumns(
+        e, e.min(e.sub(n, base), e.cst(chunk)), [&](Value column, Value mask) {
+          Value at = e.add(base, column);
+          Values in;
+          for (Value v : op->getOperands()) {
+            if (auto arg = dyn_cast<BlockArgument>(v))
+              in.push_back(loadWords(e, getElementTypeOrSelf(v.getType()),
+                                     e.elem(c.arg(e, arg.getArgNumber()), at),
+                                     mask));
+            else if (Value k = emitElementwise(e, v.getDefiningOp(), {}))
+              in.push_back(e.splat(k, e.target.lanes));
+            else
+              ok = failure();
+          }
+          Value y = failed(ok) ? Value() : emitElementwise(e, op, in);
+          if (!y)
+            ok = failure();
+          else
+            storeWords(e, y, e.elem(c.result(e, 0), at), mask);
+        });
   });
   return ok;
 }
@@ -107,8 +131,10 @@ LogicalResult gptc::cpu::emitSimple(Emitter &e, KernelContext &c,
       .Case([&](gpt::RmsNormOp o) { emitRmsNorm(e, c, o); })
       .Case([&](gpt::SoftmaxOp) { emitSoftmax(e, c); })
       .Case([&](gpt::ArgmaxOp) { emitArgmax(e, c); })
-      .Case([&](gpt::CausalMaskOp) { emitCausalMask(e, c); })
-      .Case([&](gpt::MaskOp o) { ok = emitMask(e, c, o); })
+      .Case([&](gpt::CausalMaskOp o) { emitCausalMask(e, c, o); })
+      .Case([&](gpt::AlibiOp o) { emitAlibi(e, c, o); })
+      .Case([&](gpt::MaskOp o) { emitMask(e, c, o); })
+      .Case([&](gpt::BroadcastOp o) { emitBroadcast(e, c, o); })
       .Case([&](gpt::MatmulOp o) { emitMatmul(e, c, o); })
       .Case([&](gpt::RopeTableOp o) { emitRopeTable(e, c, o); })
       .Case([&](gpt::RotateOp o) { emitRotate(e, c, o); })

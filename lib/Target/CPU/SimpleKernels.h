@@ -15,6 +15,14 @@ void forColumns(Emitter &e, Value n,
 /// f32 vectors under an optional mask.
 Value loadVector(Emitter &e, Value p, Value mask);
 void storeVector(Emitter &e, Value v, Value p, Value mask);
+/// Elements of f32, i32 or i1, all of one word; of i1 0 is false, anything
+/// else true. A vector under an optional mask, or one.
+Value loadWords(Emitter &e, Type element, Value p, Value mask);
+Value loadWord(Emitter &e, Type element, Value p);
+void storeWords(Emitter &e, Value v, Value p, Value mask);
+/// A constant array of the module; a splat is one word.
+Value constantWords(Emitter &e, llvm::StringRef name,
+                    mlir::DenseElementsAttr values);
 /// i32 at base[index], widened.
 Value loadIndex(Emitter &e, Value base, Value index);
 /// rows [from, to) of this thread.
@@ -25,8 +33,10 @@ void emitLayerNorm(Emitter &e, KernelContext &c, gpt::LayerNormOp op);
 void emitRmsNorm(Emitter &e, KernelContext &c, gpt::RmsNormOp op);
 void emitSoftmax(Emitter &e, KernelContext &c);
 void emitArgmax(Emitter &e, KernelContext &c);
-void emitCausalMask(Emitter &e, KernelContext &c);
-mlir::LogicalResult emitMask(Emitter &e, KernelContext &c, gpt::MaskOp op);
+void emitCausalMask(Emitter &e, KernelContext &c, gpt::CausalMaskOp op);
+void emitAlibi(Emitter &e, KernelContext &c, gpt::AlibiOp op);
+void emitMask(Emitter &e, KernelContext &c, gpt::MaskOp op);
+void emitBroadcast(Emitter &e, KernelContext &c, gpt::BroadcastOp op);
 void emitMatmul(Emitter &e, KernelContext &c, gpt::MatmulOp op);
 void emitRopeTable(Emitter &e, KernelContext &c, gpt::RopeTableOp op);
 void emitRotate(Emitter &e, KernelContext &c, gpt::RotateOp op);
