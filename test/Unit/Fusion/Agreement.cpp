@@ -69,17 +69,19 @@ std::string gptc::fuzz::expectedOf(ModuleOp base, const Recipe &r,
 /// Empty, or where rows `gotRow` and `row` differ; all rows if they are -1.
 static std::string compareRows(const Tensor &got, int64_t gotRow,
                                const Tensor &expected, int64_t row) {
-  int64_t width = row < 0 ? expected.elements() : expected.columns();
+  int64_t width = expected.elements();
+  if (row >= 0)
+    width /= expected.dim(0);
   int64_t from = std::max<int64_t>(row, 0) * width,
           gotFrom = std::max<int64_t>(gotRow, 0) * width;
-  if (got.elements() < gotFrom + width)
+  if (got.elements() < gotFrom + width || got.kind != expected.kind)
     return fmt::format("has shape {}", shapeText(got.shape));
   double largest = 0;
   for (int64_t i = 0; i < width; ++i)
-    if (std::isfinite(expected.data[from + i]))
-      largest = std::max(largest, std::fabs(expected.data[from + i]));
+    if (std::isfinite(expected.at(from + i)))
+      largest = std::max(largest, std::fabs(expected.at(from + i)));
   for (int64_t i = 0; i < width; ++i) {
-    double right = expected.data[from + i], value = got.data[gotFrom + i];
+    double right = expected.at(from + i), value = got.at(gotFrom + i);
     if (right == value || std::fabs(right - value) <= tolerance * largest)
       continue;
     return fmt::format("element {}: expected {:.12g}, got {:.12g}", from + i,

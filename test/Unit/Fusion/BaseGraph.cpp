@@ -137,7 +137,8 @@ Value Writer::heads(llvm::StringRef name, Value x, int64_t count) {
   gpt::RopeScalingAttr scaling;
   if (r.llama3)
     scaling = gpt::RopeScalingAttr::get(b.getContext(), 8.0, 1.0, 4.0, 4);
-  auto rope = gpt::RopeAttr::get(b.getContext(), r.base, r.pairs, r.D, scaling);
+  auto rope = gpt::RopeAttr::get(b.getContext(), r.base, r.pairs, r.D, scaling,
+                                 r.rotary);
   return gpt::RopeOp::create(b, at("r." + name.str()), h.getType(), h,
                              positions, rope);
 }
@@ -364,6 +365,8 @@ OwningOpRef<ModuleOp> Writer::run() {
                                  b.getF64FloatAttr(r.logitCap));
   }
   llvm::SmallVector<Value> results{x};
+  if (r.argmax)
+    results.push_back(gpt::ArgmaxOp::create(b, at("next"), ids, x));
   addExtras(results);
   func::ReturnOp::create(b, at("return"), results);
   llvm::SmallVector<Type> resultTypes(ValueRange(results).getTypes());

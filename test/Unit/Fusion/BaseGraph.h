@@ -37,6 +37,7 @@ struct Recipe {
   Positions positions;
   gpt::RopePairs pairs;
   double base;
+  int64_t rotary; // channels of a head that rotate
   bool llama3, headNorms;
   Norm norm;
   double eps;
@@ -54,6 +55,7 @@ struct Recipe {
   double residualScale, embeddingScale; // 1: none
   bool tied;
   double logitCap, logitScale; // 0, 1: none
+  bool argmax;                 // of the logits, besides
   int64_t extras;              // further results
   uint64_t seed;               // of weights and of which values are returned
 };

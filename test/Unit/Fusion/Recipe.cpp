@@ -30,6 +30,7 @@ Recipe gptc::fuzz::randomRecipe(Choice &choice) {
     r.positions = R::Positions::None;
   r.pairs = choice.of({gpt::RopePairs::Half, gpt::RopePairs::Adjacent});
   r.base = choice.of({1e4, 5e5, 100.0});
+  r.rotary = choice.chance(30) ? 2 * choice.between(1, r.D / 2) : r.D;
   r.llama3 = choice.chance(20);
   r.headNorms = choice.chance(15);
   r.norm = choice.of({R::Norm::Layer, R::Norm::LayerNoBeta, R::Norm::Rms});
@@ -63,6 +64,7 @@ Recipe gptc::fuzz::randomRecipe(Choice &choice) {
   r.tied = choice.chance(40);
   r.logitCap = choice.chance(10) ? 4 : 0;
   r.logitScale = choice.chance(10) ? 0.125 : 1;
+  r.argmax = tokens && choice.chance(10);
   r.extras = choice.chance(50) ? 0 : choice.between(1, 2);
   r.seed = choice.seed();
   return r;
@@ -78,13 +80,14 @@ std::string gptc::fuzz::describe(const Recipe &r) {
   for (bool bias : r.biases)
     biases += bias ? '1' : '0';
   return fmt::format(
-      "{} B{} T{} C{} V{} H{} G{} D{} F{} layers {} positions {}{}{}{} {} eps "
+      "{} B{} T{} C{} V{} H{} G{} D{} F{} layers {} positions {}{} of {}{}{} "
+      "{} eps "
       "{} {} scale {:.4g} softcap {} window {}{}{} mask {} fill {} {} biases "
-      "{} {}{} residual {} embedding {} {} cap {} logits {} extras {}",
+      "{} {}{} residual {} embedding {} {} cap {} logits {}{} extras {}",
       nameOf(r.kind, {"step", "static", "rows", "batch"}), r.B, r.T, r.C, r.V,
       r.H, r.G, r.D, r.F, r.layers,
       nameOf(r.positions, {"none", "learned", "rope", "alibi"}),
-      r.pairs == gpt::RopePairs::Half ? "" : " adjacent",
+      r.pairs == gpt::RopePairs::Half ? "" : " adjacent", r.rotary,
       r.llama3 ? " llama3" : "", r.headNorms ? " head-norms" : "",
       nameOf(r.norm, {"layer-norm", "layer-norm-no-beta", "rms-norm"}), r.eps,
       nameOf(r.order, {"pre", "post", "parallel", "sandwich"}), r.scale,
@@ -95,5 +98,6 @@ std::string gptc::fuzz::describe(const Recipe &r) {
       nameOf(r.activation,
              {"gelu-erf", "gelu-tanh", "gelu-quick", "silu", "relu", "tanh"}),
       r.gated ? " gated" : "", r.residualScale, r.embeddingScale,
-      r.tied ? "tied" : "untied", r.logitCap, r.logitScale, r.extras);
+      r.tied ? "tied" : "untied", r.logitCap, r.logitScale,
+      r.argmax ? " argmax" : "", r.extras);
 }

@@ -20,6 +20,7 @@ static constexpr Entry rules[] = {
     {"flip-weight", flipWeight, 4},
     {"merge-linears", mergeLinears, 4},
     {"share-weight", shareWeight, 4},
+    {"share-by-head", shareByHead, 3},
     {"split-packed", splitPacked, 4},
     {"pack-by-head", packByHead, 4},
     {"cut-linear", cutLinear, 1},

@@ -203,30 +203,47 @@ bool gptc::fuzz::splitPacked(Site &site) {
   return true;
 }
 
-/// Queries, keys and values of a head lie together in one projection; heads are
-/// split first and parts then.
-bool gptc::fuzz::packByHead(Site &site) {
-  auto headsOf = [&](gpt::LinearOp op) {
-    auto heads = dyn_cast_or_null<gpt::SplitHeadsOp>(soleUser(op.getResult()));
-    return heads && hasPlainWeight(op, site) ? heads : gpt::SplitHeadsOp();
-  };
-  auto first = site.pick<gpt::LinearOp>(
-      [&](gpt::LinearOp op) { return bool(headsOf(op)); });
-  if (!first)
-    return false;
+namespace {
+/// Linears of one activation whose results are split into the same heads, and
+/// their weights packed head by head: [H][linear][D] rows.
+struct ByHead {
   llvm::SmallVector<gpt::LinearOp> linears;
-  for (Operation *user : first.getX().getUsers())
+  int64_t D = 0, K = 0;
+  bool inOut = false;
+  Value weight, bias;
+  RankedTensorType heads;
+
+  int64_t parts() const { return static_cast<int64_t>(linears.size()); }
+};
+} // namespace
+
+static gpt::SplitHeadsOp headsOf(gpt::LinearOp op) {
+  return dyn_cast_or_null<gpt::SplitHeadsOp>(soleUser(op.getResult()));
+}
+
+/// Nothing if there are fewer than two of them.
+static std::optional<ByHead> packHeads(Site &site) {
+  auto fits = [&](gpt::LinearOp op) {
+    return headsOf(op) && hasPlainWeight(op, site);
+  };
+  auto like = site.pick<gpt::LinearOp>(fits);
+  if (!like)
+    return std::nullopt;
+  ByHead result;
+  for (Operation *user : like.getX().getUsers())
     if (auto op = dyn_cast<gpt::LinearOp>(user);
-        op && op.getX() == first.getX() && headsOf(op) &&
-        headsOf(op).getType() == headsOf(first).getType())
-      linears.push_back(op);
-  if (linears.size() < 2)
-    return false;
-  site.choice.shuffle(linears);
-  auto type = cast<RankedTensorType>(headsOf(first).getType());
-  int64_t H = type.getDimSize(type.getRank() - 3), D = type.getShape().back();
-  int64_t K = first.inFeatures(), P = static_cast<int64_t>(linears.size());
-  Packed apart = pack(linears, site);
+        op && op.getX() == like.getX() && fits(op) &&
+        headsOf(op).getType() == headsOf(like).getType())
+      result.linears.push_back(op);
+  if (result.parts() < 2)
+    return std::nullopt;
+  site.choice.shuffle(result.linears);
+  result.heads = headsOf(like).getType();
+  result.D = result.heads.getShape().back();
+  result.K = like.inFeatures();
+  int64_t H = result.heads.getDimSize(result.heads.getRank() - 3);
+  int64_t D = result.D, K = result.K, P = result.parts();
+  Packed apart = pack(result.linears, site);
   std::vector<double> rows(apart.rows.size()), bias(apart.bias.size());
   for (int64_t h = 0; h < H; ++h)
     for (int64_t p = 0; p < P; ++p)
@@ -235,26 +252,63 @@ bool gptc::fuzz::packByHead(Site &site) {
         bias[to] = apart.bias[from];
         std::copy_n(apart.rows.begin() + from * K, K, rows.begin() + to * K);
       }
-  bool inOut = site.choice.chance(40);
-  Value weight = makeWeight(site, "by.head", rows, K, inOut);
-  Value biasValue =
-      apart.anyBias ? site.weight("by.head.b", {P * H * D}, bias) : Value();
-  gpt::LinearOp at = firstOf(linears);
+  result.inOut = site.choice.chance(40);
+  result.weight = makeWeight(site, "by.head", rows, K, result.inOut);
+  if (apart.anyBias)
+    result.bias = site.weight("by.head.b", {P * H * D}, bias);
+  return result;
+}
+
+/// Queries, keys and values of a head lie together in one projection; heads are
+/// split first and parts then.
+bool gptc::fuzz::packByHead(Site &site) {
+  std::optional<ByHead> packed = packHeads(site);
+  if (!packed)
+    return false;
+  gpt::LinearOp at = firstOf(packed->linears);
   site.builder.setInsertionPoint(at);
   Location loc = at.getLoc();
-  Value y = linear(site, loc, at.getX(), weight, biasValue, inOut, P * H * D);
-  llvm::SmallVector<int64_t> shape(type.getShape());
-  shape.back() = P * D;
+  int64_t P = packed->parts();
+  llvm::SmallVector<int64_t> shape(packed->heads.getShape());
+  int64_t N = P * packed->D * shape[shape.size() - 3];
+  Value y = linear(site, loc, at.getX(), packed->weight, packed->bias,
+                   packed->inOut, N);
+  shape.back() = P * packed->D;
   auto heads = gpt::SplitHeadsOp::create(
-      site.builder, loc, RankedTensorType::get(shape, type.getElementType()),
-      y);
-  auto split = gpt::SplitOp::create(site.builder, loc,
-                                    llvm::SmallVector<Type>(P, type), heads);
-  for (auto [op, part] : llvm::zip(linears, split.getResults())) {
+      site.builder, loc,
+      RankedTensorType::get(shape, packed->heads.getElementType()), y);
+  auto split = gpt::SplitOp::create(
+      site.builder, loc, llvm::SmallVector<Type>(P, packed->heads), heads);
+  for (auto [op, part] : llvm::zip(packed->linears, split.getResults())) {
     gpt::SplitHeadsOp old = headsOf(op);
     old.getResult().replaceAllUsesWith(part);
     old.erase();
     op.erase();
+  }
+  return true;
+}
+
+/// The same weight, of which each projection takes its part of every head.
+bool gptc::fuzz::shareByHead(Site &site) {
+  std::optional<ByHead> packed = packHeads(site);
+  if (!packed)
+    return false;
+  int64_t D = packed->D, of = packed->parts() * D;
+  for (auto [p, op] : llvm::enumerate(packed->linears)) {
+    site.builder.setInsertionPoint(op);
+    auto part = [&, p = p](Value whole, int64_t axis) -> Value {
+      auto type = cast<RankedTensorType>(whole.getType());
+      llvm::SmallVector<int64_t> shape(type.getShape());
+      shape[axis] = shape[axis] / of * D;
+      return gpt::HeadPartOp::create(
+          site.builder, op.getLoc(),
+          RankedTensorType::get(shape, type.getElementType()), whole,
+          static_cast<uint64_t>(axis), p * D, D, of);
+    };
+    op.getWeightMutable().assign(part(packed->weight, packed->inOut ? 1 : 0));
+    op.setInOut(packed->inOut);
+    if (packed->bias)
+      op.getBiasMutable().assign(part(packed->bias, 0));
   }
   return true;
 }

@@ -54,6 +54,7 @@ using Rule = bool (*)(Site &);
 bool flipWeight(Site &site);
 bool mergeLinears(Site &site);
 bool shareWeight(Site &site);
+bool shareByHead(Site &site);
 bool splitPacked(Site &site);
 bool packByHead(Site &site);
 bool cutLinear(Site &site);
