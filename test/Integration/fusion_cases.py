@@ -560,7 +560,7 @@ class Blocks(Numbers):
         v = n @ w["wv"].T
         x = x + merged(attend(q, k, heads(v, 2), 0.25)[2]) @ w["wo"].T
         if "wx" in w:
-            x = x + merged(k) @ w["wx"].T + v @ w["wx"].T
+            x = x + merged(k) @ w["wx"].T + 0.5 * n @ w["wk"] @ w["wx"].T + v @ w["wx"].T
         n = norm(x, "ffn_norm")
         x = x + (ACTIVATIONS["gpt.silu {}"](n @ w["w1"].T) * (n @ w["w3"].T)) @ w["w2"].T
         return norm(x, "attn_norm") @ w["emb"].T
@@ -568,7 +568,7 @@ class Blocks(Numbers):
     def test_llama(self):
         self.block("llama", self.weights(self.LLAMA), self.llama, (5, 1, 0))
 
-    # B19 in a step: keys after the rope, and values, go to the cache and to another projection.
+    # B19 in a step: keys before and after the rope, and values, go to the cache and to another projection.
     def test_keys_and_values_with_other_users(self):
         def edit(text):
             text = text.replace("  func.func @forward", "  ml_program.global private @wx(#ml_program.extern<tensor<64x32xf32>>) : tensor<64x32xf32>\n  func.func @forward")
@@ -576,12 +576,15 @@ class Blocks(Numbers):
     %wx = ml_program.global_load_const @wx : tensor<64x32xf32>
     %km = gpt.merge_heads %kr : tensor<2x?x16xf32> -> tensor<?x32xf32>
     %kx = gpt.linear %km, %wx : tensor<?x32xf32>, tensor<64x32xf32> -> tensor<?x64xf32>
+    %k0 = gpt.linear %k, %wx : tensor<?x32xf32>, tensor<64x32xf32> -> tensor<?x64xf32>
+    %k0x = gpt.scale %k0 by 0.5 : tensor<?x64xf32>
     %vx = gpt.linear %v, %wx : tensor<?x32xf32>, tensor<64x32xf32> -> tensor<?x64xf32>
     %xk = arith.addf %x, %kx : tensor<?x64xf32>
-    %xkv = arith.addf %xk, %vx : tensor<?x64xf32>
+    %xkk = arith.addf %xk, %k0x : tensor<?x64xf32>
+    %xkv = arith.addf %xkk, %vx : tensor<?x64xf32>
     %x1 = arith.addf %a, %xkv : tensor<?x64xf32>""")
 
-        self.block("llama", self.weights({**self.LLAMA, "wx": (64, 32)}), self.llama, (7, 1, 0), edit)
+        self.block("llama", self.weights({**self.LLAMA, "wx": (64, 32)}), self.llama, (8, 1, 0), edit)
 
     def test_gptj(self):
         w = self.weights({"wte": (96, 64), "g": (64,), "b": (64,), "q_proj": (64, 64), "k_proj": (64, 64), "v_proj": (64, 64), "out_proj": (64, 64),
