@@ -120,7 +120,7 @@ class Same(unittest.TestCase):
                     each = np.concatenate([session.step([token], [i]) for i, token in enumerate(text)])
                     self.assertTrue(same_bits(each, alone), f"{threads} threads, token by token")
                     for slots in (2, 3, 8, 33):
-                        for slot in range(slots) if slots < 33 else (0, 16, 32):
+                        for slot in range(slots) if slots < 33 or threads == 2 else (0, 16, 32):
                             texts = [text if s == slot else random_tokens(1 + s % 20, package.info.vocab, s) for s in range(slots)]
                             tokens = [t for part in texts for t in part]
                             first = sum(map(len, texts[:slot]))
