@@ -126,6 +126,9 @@ FailureOr<Results> Evaluator::runRegion(Operation *callable, Region &body,
     define(argument, tensor);
 
   for (Operation &op : block) {
+    // Nobody needs the weight to exist.
+    if (isa<ml_program::GlobalLoadConstOp>(op) && op.use_empty())
+      continue;
     llvm::SmallVector<TensorRef> operands;
     for (Value operand : op.getOperands())
       operands.push_back(environment.lookup(operand));

@@ -323,8 +323,7 @@ OwningOpRef<ModuleOp> Writer::run() {
                                   b.getFunctionType(types, {}));
   Block *body = function.addEntryBlock();
   for (auto [i, input] : llvm::enumerate(inputs)) {
-    if (!tokens)
-      function.setArgAttr(i, "gpt.arg", b.getStringAttr(input.first));
+    function.setArgAttr(i, "gpt.arg", b.getStringAttr(input.first));
     Value argument = body->getArgument(i);
     if (input.first == "positions")
       positions = argument;

@@ -169,7 +169,7 @@ bool Fuzzer::run(uint64_t seed, bool print) {
     if (print)
       llvm::outs() << "// seed " << seed << ": " << describe(input.recipe)
                    << '\n'
-                   << text;
+                   << text << '\n';
     return true;
   }
   // Without the respellings that do not matter.
@@ -245,13 +245,18 @@ int main(int argc, char **argv) {
   double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
-  llvm::outs() << fmt::format(
-      "{} of {} graphs agree ({} with @step; {} fused_gemm, {} "
-      "flash_attention, {} matmul and {} linear left) in {:.1f} s\n",
-      counts.graphs, counts.graphs + failures, counts.steps, counts.gemms,
-      counts.attentions, counts.leftMatmuls, counts.leftLinears, seconds);
-  llvm::outs() << counts.checks << " checks of --verify-fusions\n"
-               << counts.respellings << " respellings:";
+  // Behind one graph as comments: what is printed can be compiled.
+  llvm::StringRef mark = one ? "// " : "";
+  llvm::outs()
+      << mark
+      << fmt::format("{} of {} graphs agree ({} with @step; {} fused_gemm, {} "
+                     "flash_attention, {} matmul and {} linear left) in {:.1f} "
+                     "s\n",
+                     counts.graphs, counts.graphs + failures, counts.steps,
+                     counts.gemms, counts.attentions, counts.leftMatmuls,
+                     counts.leftLinears, seconds)
+      << mark << counts.checks << " checks of --verify-fusions\n"
+      << mark << counts.respellings << " respellings:";
   for (auto [name, number] : counts.rules)
     llvm::outs() << ' ' << name << ' ' << number;
   llvm::outs() << '\n';

@@ -68,6 +68,18 @@ TEST_F(WeightsTest, HostGiven) {
   expectContains(error(module, {}), "expected weights for 'w', got none");
 }
 
+TEST_F(WeightsTest, WhatNobodyUsesNeedNotExist) {
+  expectNear(run(R"mlir(
+      ml_program.global private @w(#ml_program.extern : tensor<2xf32>) : tensor<2xf32>
+      func.func @f() -> tensor<1xf32> {
+        %w = ml_program.global_load_const @w : tensor<2xf32>
+        %one = arith.constant dense<1.0> : tensor<1xf32>
+        return %one : tensor<1xf32>
+      })mlir",
+                 {}),
+             {1});
+}
+
 TEST_F(WeightsTest, FromACheckpoint) {
   auto checkpoint = gptc::checkpoint::Checkpoint::open(writeCheckpoint());
   ASSERT_TRUE(bool(checkpoint)) << checkpoint.error().message;
