@@ -119,12 +119,12 @@ public:
 private:
   void hoistScales(gpt::MatmulOp scores);
   Value withoutScale(Value value, double &factor);
-  void visit(Operation *op, unsigned operand);
+  void visit(Operation *op, unsigned operand, bool onlyMask);
   Value scaled(Location loc, Value x, double factor);
   Value visitScale(Operation *op, Value x, double factor);
   Value visitRuntimeScale(Operation *op, Value x, Value factor);
   Value visitSelect(arith::SelectOp op, Value x, bool inverted);
-  Value visitMask(gpt::MaskOp op);
+  Value visitMask(gpt::MaskOp op, bool only);
 
   IRRewriter rewriter;
   Pass::Statistic &numChanged;
@@ -266,88 +266,120 @@ Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted) {
                              attr);
 }
 
-/// Of a constant mask [Sq, Sk]: whether key j is visible to query i. None if it
-/// is no constant, differs by head, or has numbers that are neither 0 nor
-/// hide.
-static std::optional<SmallVector<bool>> visibleKeys(gpt::MaskOp op, int64_t Sq,
-                                                    int64_t Sk) {
-  DenseElementsAttr constant;
-  if (!matchPattern(op.getMask(), m_Constant(&constant)))
-    return std::nullopt;
+namespace {
+/// A constant mask: which key each query sees.
+struct ConstantMask {
+  int64_t Sq = 0, Sk = 0;
+  SmallVector<bool> visible; // [Sq, Sk]
+  bool filled = false;       // hides by a finite number
+};
+} // namespace
+
+/// `constant` repeated to [Sq, Sk]. None if it differs by head, has numbers
+/// that are neither 0 nor hide, or hides a whole row by a finite number: that
+/// is an even mixture, not 0.
+static std::optional<ConstantMask> readMask(DenseElementsAttr constant,
+                                            std::optional<APFloat> fill,
+                                            int64_t Sq, int64_t Sk) {
   ArrayRef<int64_t> shape = cast<ShapedType>(constant.getType()).getShape();
   for (int64_t size : shape.drop_back(std::min<size_t>(shape.size(), 2)))
     if (size != 1)
       return std::nullopt;
   int64_t rows = shape.size() >= 2 ? shape[shape.size() - 2] : 1;
   int64_t columns = shape.empty() ? 1 : shape.back();
+  ConstantMask mask{Sq, Sk, {}, false};
   SmallVector<bool> numbers;
-  bool finite = false;
   if (constant.getElementType().isInteger(1)) {
     llvm::append_range(numbers, constant.getValues<bool>());
-    if (auto fill = op.getFill()) {
-      double value = fill->convertToDouble();
-      finite = std::isfinite(value);
-      if (finite && !(value <= kHidden))
-        return std::nullopt;
-    }
+    mask.filled = fill && fill->isFinite();
+    if (mask.filled && !(fill->convertToDouble() <= kHidden))
+      return std::nullopt;
   } else {
     for (const APFloat &each : constant.getValues<APFloat>()) {
       double value = each.convertToDouble();
       if (value != 0 && !(value <= kHidden))
         return std::nullopt;
-      finite |= value != 0 && std::isfinite(value);
+      mask.filled |= value != 0 && std::isfinite(value);
       numbers.push_back(value == 0);
     }
   }
-  SmallVector<bool> visible;
   for (int64_t i = 0; i < Sq; ++i) {
     bool any = false;
     for (int64_t j = 0; j < Sk; ++j) {
-      visible.push_back(
+      mask.visible.push_back(
           numbers[(rows == 1 ? 0 : i) * columns + (columns == 1 ? 0 : j)]);
-      any |= visible.back();
+      any |= mask.visible.back();
     }
-    // A row that is hidden by a finite number is an even mixture, not 0.
-    if (!any && finite)
+    if (!any && mask.filled)
       return std::nullopt;
   }
-  return visible;
+  return mask;
 }
 
-/// A constant mask that is the causal one, with a window or without, or that
-/// hides nothing.
-Value Canonicalizer::visitMask(gpt::MaskOp op) {
-  RankedTensorType type = op.getS().getType();
-  int64_t Sq = type.getDimSize(type.getRank() - 2),
-          Sk = type.getDimSize(type.getRank() - 1);
-  if (Sq <= 0 || Sk <= 0)
-    return {};
-  auto visible = visibleKeys(op, Sq, Sk);
-  if (!visible)
-    return {};
-  if (llvm::all_of(*visible, [](bool each) { return each; }))
-    return op.getS();
+/// The window of the causal mask that `mask` is, its Sk for none; nothing if
+/// it is no causal mask.
+static std::optional<int64_t> causalWindow(const ConstantMask &mask) {
+  auto [Sq, Sk, visible, filled] = mask;
   // The last query says how far back a window goes.
   int64_t window = 0;
-  while (window < Sk && (*visible)[Sq * Sk - 1 - window])
+  while (window < Sk && visible[Sq * Sk - 1 - window])
     ++window;
-  if (window == 0)
-    return {};
   for (int64_t i = 0; i < Sq; ++i)
     for (int64_t j = 0; j < Sk; ++j) {
       int64_t at = i + Sk - Sq;
-      if ((*visible)[i * Sk + j] !=
-          (j <= at && (window == Sk || j > at - window)))
-        return {};
+      if (visible[i * Sk + j] != (j <= at && (window == Sk || j > at - window)))
+        return std::nullopt;
     }
+  return window ? std::optional(window) : std::nullopt;
+}
+
+/// The constant of which `slice` is the first T rows and columns, T known when
+/// running; as nanoGPT cuts its mask to the length of a sequence.
+static Value largerSquare(tensor::ExtractSliceOp slice) {
+  SmallVector<OpFoldResult> sizes = slice.getMixedSizes();
+  auto source = slice.getSourceType();
+  int64_t rank = source.getRank();
+  bool corner = rank >= 2 && slice.hasUnitStride() &&
+                llvm::all_of(slice.getStaticOffsets(),
+                             [](int64_t offset) { return offset == 0; }) &&
+                isa<Value>(sizes.back()) && sizes.back() == sizes[rank - 2] &&
+                source.getDimSize(rank - 1) == source.getDimSize(rank - 2);
+  return corner ? slice.getSource() : Value();
+}
+
+/// A constant mask that is the causal one, with a window or without, or that
+/// hides nothing. One that hides by a finite number must be the `only` mask and
+/// the last op: behind another one a row may see nothing but what it hides.
+Value Canonicalizer::visitMask(gpt::MaskOp op, bool only) {
+  RankedTensorType type = op.getS().getType();
+  int64_t Sq = type.getDimSize(type.getRank() - 2),
+          Sk = type.getDimSize(type.getRank() - 1);
+  Value source = op.getMask();
+  if (auto slice = source.getDefiningOp<tensor::ExtractSliceOp>()) {
+    source = largerSquare(slice);
+    if (source)
+      Sq = Sk = slice.getSourceType().getShape().back();
+  }
+  DenseElementsAttr constant;
+  if (!source || Sq <= 0 || Sk <= 0 ||
+      !matchPattern(source, m_Constant(&constant)))
+    return {};
+  auto mask = readMask(constant, op.getFill(), Sq, Sk);
+  if (!mask || (mask->filled && !only))
+    return {};
+  if (llvm::all_of(mask->visible, [](bool each) { return each; }))
+    return op.getS();
+  auto window = causalWindow(*mask);
+  if (!window)
+    return {};
   IntegerAttr attr;
-  if (window < Sk)
-    attr = rewriter.getI64IntegerAttr(window);
+  if (*window < Sk)
+    attr = rewriter.getI64IntegerAttr(*window);
   return gpt::CausalMaskOp::create(rewriter, op.getLoc(), type, op.getS(),
                                    attr);
 }
 
-void Canonicalizer::visit(Operation *op, unsigned operand) {
+void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
   rewriter.setInsertionPoint(op);
   Value x = op->getOperand(operand), made;
   Value other =
@@ -368,14 +400,16 @@ void Canonicalizer::visit(Operation *op, unsigned operand) {
   } else if (isa<arith::AddFOp>(op)) {
     made = gpt::MaskOp::create(rewriter, op->getLoc(), x.getType(), x,
                                unbroadcast(other), FloatAttr());
-    if (Value simpler = visitMask(made.getDefiningOp<gpt::MaskOp>())) {
+    if (Value simpler =
+            visitMask(made.getDefiningOp<gpt::MaskOp>(), onlyMask)) {
       rewriter.eraseOp(made.getDefiningOp());
       made = simpler;
     }
   } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
     made = visitSelect(select, x, /*inverted=*/operand == 2);
     if (made)
-      if (Value simpler = visitMask(made.getDefiningOp<gpt::MaskOp>())) {
+      if (Value simpler =
+              visitMask(made.getDefiningOp<gpt::MaskOp>(), onlyMask)) {
         rewriter.eraseOp(made.getDefiningOp());
         made = simpler;
       }
@@ -383,7 +417,7 @@ void Canonicalizer::visit(Operation *op, unsigned operand) {
     made = gpt::SoftcapOp::create(rewriter, op->getLoc(), x.getType(), x,
                                   rewriter.getF64FloatAttr(1));
   } else if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
-    made = visitMask(mask);
+    made = visitMask(mask, onlyMask);
   }
   if (!made)
     return;
@@ -396,11 +430,13 @@ void Canonicalizer::run(gpt::SoftmaxOp softmax) {
   if (!findWay(softmax.getX(), way))
     return;
   hoistScales(way.scores);
-  // From the product on, so that an op sees what the ones before became. Ops
-  // between the product and a scale made of q's factor are known by their
-  // users.
+  // From the product on, so that an op sees what the ones before became.
+  bool onlyMask = llvm::count_if(way.steps, [](auto &step) {
+                    return isa<gpt::MaskOp, gpt::CausalMaskOp, arith::AddFOp,
+                               arith::SelectOp>(step.first);
+                  }) == 1;
   for (auto [op, operand] : llvm::reverse(way.steps))
-    visit(op, operand);
+    visit(op, operand, onlyMask && op == way.steps.front().first);
 }
 
 namespace {

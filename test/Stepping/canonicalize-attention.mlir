@@ -156,12 +156,29 @@ func.func @constant_causal(%q: tensor<1x2x8xf32>, %k: tensor<1x3x8xf32>) -> (ten
   return %p0, %p1, %p2, %p3 : tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>
 }
 
+// A constant for the longest sequence, cut to this one.
+// CHECK-LABEL: func @cut_to_length
+// CHECK:       gpt.matmul
+// CHECK-NEXT:  gpt.causal_mask %{{[a-z0-9]*}} : tensor<2x?x?xf32>
+// CHECK-NEXT:  gpt.softmax
+func.func @cut_to_length(%q: tensor<2x?x8xf32>) -> tensor<2x?x?xf32> {
+  %tril = arith.constant dense<[[[true, false, false], [true, true, false], [true, true, true]]]> : tensor<1x3x3xi1>
+  %i1 = arith.constant 1 : index
+  %n = tensor.dim %q, %i1 : tensor<2x?x8xf32>
+  %m = tensor.extract_slice %tril[0, 0, 0] [1, %n, %n] [1, 1, 1] : tensor<1x3x3xi1> to tensor<1x?x?xi1>
+  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %h = gpt.mask %s, %m : tensor<2x?x?xf32>, tensor<1x?x?xi1>
+  %p = gpt.softmax %h : tensor<2x?x?xf32>
+  return %p : tensor<2x?x?xf32>
+}
+
 // Nearly causal: aligned top-left; a hole; hidden by a number that a score can
-// outweigh; a row that -1e9 makes an even mixture; other masks for other heads.
+// outweigh; a row that -1e9 makes an even mixture; other masks for other heads;
+// -1e9 below padding, which may leave nothing else.
 // CHECK-LABEL: func @not_causal
 // CHECK-NOT:   causal_mask
 // CHECK:       return
-func.func @not_causal(%q: tensor<2x2x8xf32>, %k: tensor<2x3x8xf32>) -> (tensor<2x2x3xf32>, tensor<2x2x3xf32>, tensor<2x2x3xf32>, tensor<2x3x2xf32>, tensor<2x2x3xf32>) {
+func.func @not_causal(%q: tensor<2x2x8xf32>, %k: tensor<2x3x8xf32>, %pad: tensor<3xi1>) -> (tensor<2x2x3xf32>, tensor<2x2x3xf32>, tensor<2x2x3xf32>, tensor<2x3x2xf32>, tensor<2x2x3xf32>, tensor<2x2x3xf32>) {
   %left = arith.constant dense<[[true, false, false], [true, true, false]]> : tensor<2x3xi1>
   %s0 = gpt.matmul %q, %k transpose_b : tensor<2x2x8xf32>, tensor<2x3x8xf32> -> tensor<2x2x3xf32>
   %m0 = gpt.mask %s0, %left : tensor<2x2x3xf32>, tensor<2x3xi1>
@@ -182,7 +199,12 @@ func.func @not_causal(%q: tensor<2x2x8xf32>, %k: tensor<2x3x8xf32>) -> (tensor<2
   %s4 = gpt.matmul %q, %k transpose_b : tensor<2x2x8xf32>, tensor<2x3x8xf32> -> tensor<2x2x3xf32>
   %m4 = gpt.mask %s4, %heads : tensor<2x2x3xf32>, tensor<2x2x3xi1>
   %p4 = gpt.softmax %m4 : tensor<2x2x3xf32>
-  return %p0, %p1, %p2, %p3, %p4 : tensor<2x2x3xf32>, tensor<2x2x3xf32>, tensor<2x2x3xf32>, tensor<2x3x2xf32>, tensor<2x2x3xf32>
+  %large = arith.constant dense<[[0.0, 0.0, -1.0e9], [0.0, 0.0, 0.0]]> : tensor<2x3xf32>
+  %s5 = gpt.matmul %q, %k transpose_b : tensor<2x2x8xf32>, tensor<2x3x8xf32> -> tensor<2x2x3xf32>
+  %l5 = gpt.mask %s5, %large : tensor<2x2x3xf32>, tensor<2x3xf32>
+  %m5 = gpt.mask %l5, %pad : tensor<2x2x3xf32>, tensor<3xi1>
+  %p5 = gpt.softmax %m5 : tensor<2x2x3xf32>
+  return %p0, %p1, %p2, %p3, %p4, %p5 : tensor<2x2x3xf32>, tensor<2x2x3xf32>, tensor<2x2x3xf32>, tensor<2x3x2xf32>, tensor<2x2x3xf32>, tensor<2x2x3xf32>
 }
 
 // 50 * tanh(x * 0.02) and -50 * tanh(x / 100).
