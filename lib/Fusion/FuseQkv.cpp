@@ -148,8 +148,8 @@ FailureOr<Qkv> matchQkv(gpt::MatmulOp output, Refuse refuse) {
     return refuse(output, "expected three projections for q, k and v, got one "
                           "that serves as two of them");
   Qkv result;
-  for (auto [source, name] :
-       llvm::zip(sources, ArrayRef<StringRef>{"q", "k", "v"})) {
+  constexpr StringRef names[] = {"q", "k", "v"};
+  for (auto [source, name] : llvm::zip(sources, names)) {
     auto projection = matchProjection(output, source, name, refuse);
     if (failed(projection))
       return failure();
