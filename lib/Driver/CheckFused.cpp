@@ -2,9 +2,8 @@
 //
 // Between fusion and outlining. Refuses constant tensors as operands of ops
 // other than elementwise ones, whose kernels hold the value in a register where
-// others read memory, and but what repeats (masks, gpt.broadcast), whose
-// kernels have arrays of their own; and heads of a dynamic size in attention,
-// whose kernel is made for one size.
+// others read memory, and what repeats (masks, gpt.broadcast), whose kernels
+// have arrays of their own.
 //
 //===----------------------------------------------------------------------===//
 #include "Phases.h"
@@ -37,12 +36,7 @@ static LogicalResult checkOperands(Operation *op) {
 }
 
 LogicalResult gptc::checkFused(ModuleOp module) {
-  auto result = module.walk([](Operation *op) -> WalkResult {
-    if (auto attention = dyn_cast<gpt::FlashAttentionOp>(op))
-      if (auto q = cast<RankedTensorType>(attention.getQ().getType());
-          ShapedType::isDynamic(q.getShape().back()))
-        return op->emitOpError("expected a static head size, got ") << q;
-    return checkOperands(op);
-  });
-  return failure(result.wasInterrupted());
+  return failure(
+      module.walk([](Operation *op) -> WalkResult { return checkOperands(op); })
+          .wasInterrupted());
 }
