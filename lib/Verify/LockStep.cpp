@@ -114,7 +114,7 @@ llvm::SmallVector<const LockStep::Candidate *, 1>
 LockStep::nearest(const Tensor &tensor, bool orRelated) const {
   const Candidate *best = nullptr;
   double least = orRelated ? related : same;
-  llvm::SmallVector<const Candidate *, 1> found;
+  llvm::SmallVector<const Candidate *, 1> found, merged;
   Tensor numbers;
   if (tensor.kind == Tensor::Kind::Cache)
     numbers.data = numbersOf(tensor, sequence);
@@ -131,13 +131,15 @@ LockStep::nearest(const Tensor &tensor, bool orRelated) const {
       off = distance(*each.tensor, tensor, least);
     }
     if (off <= same)
-      found.push_back(&each);
+      (each.known.merged ? merged : found).push_back(&each);
     if (off <= least) {
       best = &each;
       least = std::max(off, same);
     }
   }
   std::reverse(found.begin(), found.end());
+  std::reverse(merged.begin(), merged.end());
+  llvm::append_range(found, merged);
   if (found.empty() && best)
     found.push_back(best);
   return found;

@@ -68,8 +68,9 @@ private:
   void addCandidates();
   /// The first value before that has the numbers of this one.
   mlir::Value first(mlir::Value value) const;
-  /// The values before that have the numbers of `tensor`, the latest first;
-  /// else the nearest one, if it is related.
+  /// The values before that have the numbers of `tensor`, as they are
+  /// before with merged heads, the latest first; else the nearest one, if it is
+  /// related.
   llvm::SmallVector<const Candidate *, 1>
   nearest(const reference::Tensor &tensor, bool related) const;
   /// The value before that was written where result `index` of `op` comes from.
