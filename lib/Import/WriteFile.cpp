@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Import/WriteFile.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -16,6 +17,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -88,6 +90,21 @@ static int createTemporary(StringRef folder, std::string &name) {
   }
 }
 
+void gptc::registerFileRemoval() {
+  static const bool once = [] {
+    constexpr int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGPIPE};
+    struct sigaction before[std::size(signals)];
+    for (auto [number, action] : llvm::zip(signals, before))
+      ::sigaction(number, nullptr, &action);
+    llvm::sys::AddSignalHandler([](void *) {}, nullptr);
+    for (auto [number, action] : llvm::zip(signals, before))
+      if (action.sa_handler == SIG_IGN)
+        ::sigaction(number, &action, nullptr);
+    return true;
+  }();
+  (void)once;
+}
+
 llvm::Error gptc::writeFile(StringRef path, StringRef contents) {
   fs::file_status status;
   if (!fs::status(path, status)) {
@@ -110,6 +127,7 @@ llvm::Error gptc::writeFile(StringRef path, StringRef contents) {
   int file = createTemporary(folder, temporary);
   if (file < 0)
     return fail(path, std::error_code(errno, std::generic_category()));
+  registerFileRemoval();
   llvm::sys::RemoveFileOnSignal(temporary);
   // The lock stays until the file has its name.
   int written = ::dup(file);

@@ -1,11 +1,11 @@
 //===- OutputFolder.cpp - all of a folder or none of it -------------------===//
 #include "gptc/Package/OutputFolder.h"
+#include "gptc/Import/WriteFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <atomic>
 #include <dirent.h>
@@ -114,8 +114,7 @@ static void removeOnInterrupt(const std::string &folder, int descriptor) {
   place->taken = true;
   if (!first)
     return;
-  [[maybe_unused]] static const bool registered = // LLVM's come first
-      (llvm::sys::AddSignalHandler([](void *) {}, nullptr), true);
+  registerFileRemoval(); // LLVM's come first
   struct sigaction action = {};
   action.sa_handler = removeAndRaise;
   action.sa_mask = allInterrupts();

@@ -11,6 +11,11 @@ namespace gptc {
 /// path; nothing is left behind then.
 llvm::Error writeFile(llvm::StringRef path, llvm::StringRef contents);
 
+/// Registers LLVM's handlers of signals, which remove unfinished files. A
+/// signal that is ignored, as under nohup, is ignored after too; LLVM's handler
+/// would remove the files, and the process go on without them.
+void registerFileRemoval();
+
 } // namespace gptc
 
 #endif // GPTC_IMPORT_WRITEFILE_H

@@ -107,8 +107,45 @@ protected:
     return files;
   }
 
+  static int temporaryFolders() {
+    int count = 0;
+    for (const auto &entry : fs::directory_iterator("."))
+      count +=
+          entry.is_directory() && entry.path().filename().string()[0] == '.';
+    return count;
+  }
+
   fs::path before, folder;
 };
+
+/// As under nohup. In a process of its own, in which LLVM has not registered
+/// its handlers yet.
+TEST_F(ConcurrentTest, IgnoredSignalsStayIgnored) {
+  ASSERT_NO_FATAL_FAILURE(import());
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (int number : {SIGINT, SIGHUP})
+      signal(number, SIG_IGN);
+    llvm::consumeError(gptc::writeFile("file", "text"));
+    std::thread other([] {
+      while (temporaryFolders() == 0)
+        usleep(1000);
+      for (int number : {SIGINT, SIGHUP})
+        kill(getpid(), number);
+    });
+    int status = compile(0, "package");
+    other.join();
+    for (int number : {SIGINT, SIGHUP})
+      if (signal(number, SIG_DFL) != SIG_IGN)
+        status = 100;
+    _exit(status);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_GE(contents("package").size(), 5u);
+}
 
 TEST_F(ConcurrentTest, EqualBytes) {
   ASSERT_NO_FATAL_FAILURE(import());
@@ -136,20 +173,14 @@ TEST_F(ConcurrentTest, InterruptedLeavesNothing) {
     onThreads([](int i) { compile(i, "package-" + std::to_string(i)); });
     _exit(1); // too late
   }
-  auto temporary = [] {
-    int count = 0;
-    for (const auto &entry : fs::directory_iterator("."))
-      count += entry.path().filename().string()[0] == '.';
-    return count;
-  };
   int status = 0;
-  while (temporary() < kThreads && waitpid(child, &status, WNOHANG) == 0)
+  while (temporaryFolders() < kThreads && waitpid(child, &status, WNOHANG) == 0)
     usleep(1000);
   usleep(50000); // the last folder is known to its process now
   kill(child, SIGTERM);
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
-  EXPECT_EQ(temporary(), 0);
+  EXPECT_EQ(temporaryFolders(), 0);
 }
 
 TEST_F(ConcurrentTest, WrittenFilesKeepTheUmask) {
