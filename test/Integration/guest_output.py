@@ -84,11 +84,11 @@ class Output(unittest.TestCase):
         self.assertTrue(found in [self.packages[level] for level in levels], f"not a whole package: {sorted(found)}")
 
     def killed(self, folder, number, how, randomness):
-        """Kills a compile: a third of them while it writes its files, half as it begins, the others anywhere."""
+        """Kills a compile: a quarter of them while it writes its files, most as it begins, some anywhere."""
         before = set(os.listdir(folder))
         process = start(model(), "-o", os.path.join(folder, "kernels"))
-        if number % 3:
-            time.sleep(randomness.uniform(0, self.seconds if number % 6 == 1 else 0.1))
+        if number % 4:
+            time.sleep(randomness.uniform(0, self.seconds if number % 8 == 1 else 0.1))
         else:
             written = False
             while process.poll() is None and not written:
