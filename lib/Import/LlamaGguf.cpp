@@ -13,7 +13,7 @@
 
 #include "Fields.h"
 #include "LlamaGraph.h"
-#include <cstdlib>
+#include <charconv>
 #include <limits>
 
 using namespace mlir;
@@ -48,9 +48,12 @@ static double asWritten(double stored) {
   if (stored > std::numeric_limits<float>::max())
     return stored;
   float single = static_cast<float>(stored);
-  return single == stored
-             ? std::strtod(fmt::format("{}", single).c_str(), nullptr)
-             : stored;
+  if (single != stored)
+    return stored;
+  // Not strtod, which stops at the point where the locale has a comma.
+  std::string text = fmt::format("{}", single);
+  std::from_chars(text.data(), text.data() + text.size(), stored);
+  return stored;
 }
 
 static Expected<LlamaConfig> readConfig(const Metadata &metadata,

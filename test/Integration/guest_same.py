@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
 import numpy as np
 
 import guest_locale
-from harness import BIN, TEMPORARY, checkpoint, compiled, compiled_case, imported, main, random_tokens, run, same_bits, unittest
+from harness import BIN, HERE, TEMPORARY, checkpoint, compiled, compiled_case, imported, main, random_tokens, run, same_bits, unittest
 from package import OUT_OF_RANGE, Batch, Package, c
 
 # Sets the locale of the environment before main, as a host of the compiler might.
@@ -99,7 +100,12 @@ class Same(unittest.TestCase):
                                env=environment, capture_output=True, text=True, check=True).stdout
         self.assertEqual(shown, "0,5\n")
         package = compiled_case("gpt2-hf")
-        calls = [("gptc", imported(checkpoint("gpt2-hf"), "model"), "--emit=mlir"),
+        gguf = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "model.gguf")
+        run(sys.executable, os.path.join(HERE, "..", "Import", "Inputs", "checkpoint.py"), "gguf", gguf,
+            "llama.attention.layer_norm_rms_epsilon=1.5e-5", "llama.rope.freq_base=10000.5")
+        self.assertIn("<base 10000.5,", run("gptc-import", gguf).stdout)
+        calls = [("gptc-import", gguf), ("gptc-import", checkpoint("llama-hf")),
+                 ("gptc", imported(checkpoint("gpt2-hf"), "model"), "--emit=mlir"),
                  ("gptc", imported(checkpoint("gpt2-hf"), "model"), "--emit=manifest"),
                  ("gptc-run", package, "--tokens", "1,2,3", "-n", "8", "--temperature", "0.7", "--top-p", "0.9", "--seed", "1", "--print-tokens")]
         for call in calls:
