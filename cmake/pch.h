@@ -1,6 +1,13 @@
 // What nearly every compiler file needs. Nothing of gptc's own is here, so a
 // change in the project never rebuilds it.
 #pragma once
+// LLVM is built with NDEBUG, which decides whether a statistic, and a pass that
+// has some, holds its counter: the only layout that does.
+#ifndef NDEBUG
+#define NDEBUG
+#include "llvm/ADT/Statistic.h"
+#undef NDEBUG
+#endif
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
