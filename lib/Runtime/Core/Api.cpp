@@ -93,7 +93,7 @@ gptc_status gptc_core_fork(gptc_session *session, int32_t from, int32_t to,
   if (!lease.session->step)
     return fail(GPTC_INVALID_ARGUMENT,
                 "fork: package %.200s has no stepping entry",
-                lease.session->model->program->info->name);
+                programOf(*lease.session->model).info->name);
   return forkSequence(lease.session->cache, from, to, length);
 }
 

@@ -79,7 +79,7 @@ enum class Kind : uint64_t { Model = 0x6c65646f6d, Session = 0x6e6f6973736573 };
 struct Model {
   Kind kind;
   gptc_host host;
-  const gptc_program *program;
+  const gptc_program *chosen; ///< read by programOf
   /// The program's section of the weights file, in `mapped` or packed in
   /// `weights`.
   const char *image;
@@ -98,6 +98,12 @@ void dropModel(Model *model);
 /// The package's first program that this CPU can run; the last one if there is
 /// none.
 const gptc_program &chosenProgram();
+/// The model's program: a constant, for the optimizer to fold, in a package of
+/// one level.
+inline const gptc_program &programOf(const Model &model) {
+  return gptc_the_programs.count == 1 ? *gptc_the_programs.programs[0]
+                                      : *model.chosen;
+}
 /// Status GPTC_UNSUPPORTED_CPU if the CPU lacks something that it needs.
 gptc_status checkCpu(const gptc_program &program);
 /// CPUs that this thread may run on, at least 1.

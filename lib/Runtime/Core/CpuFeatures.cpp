@@ -123,6 +123,8 @@ static const char *missingFeature(const gptc_program &program, size_t &length) {
 }
 
 const gptc_program &chosenProgram() {
+  if (gptc_the_programs.count == 1)
+    return *gptc_the_programs.programs[0];
   // CPUID is slow in a virtual machine. Every thread comes to the same choice.
   static const gptc_program *chosen;
   if (const gptc_program *known = __atomic_load_n(&chosen, __ATOMIC_RELAXED))

@@ -54,7 +54,7 @@ static void *resolve(const Session &session, const Frame &frame,
            frame.workspace->slots[frame.entry->buffers[arg.index].slot];
   case GPTC_ARG_WEIGHT:
     return const_cast<char *>(session.model->image) +
-           session.model->program->weights[arg.index].offset;
+           programOf(*session.model).weights[arg.index].offset;
   default:
     return session.views + arg.index;
   }

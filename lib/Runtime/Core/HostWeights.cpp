@@ -71,7 +71,7 @@ static gptc_status checkTensor(const gptc_weight_desc &weight,
 
 gptc_status packWeights(const gptc_tensor *tensors, size_t count,
                         Model &model) {
-  const gptc_program &program = *model.program;
+  const gptc_program &program = programOf(model);
   // All is checked before the memory is taken.
   for (int32_t i = 0; i < program.weight_count; ++i) {
     const gptc_weight_desc &weight = program.weights[i];

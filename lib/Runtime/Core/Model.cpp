@@ -74,7 +74,7 @@ gptc_status mapWeights(const char *path, bool verify, Model &model) {
   if (bytes && image == MAP_FAILED)
     return fail(GPTC_NO_MEMORY, "%.300s: %llu bytes cannot be mapped", path,
                 wide(bytes));
-  const gptc_program &program = *model.program;
+  const gptc_program &program = programOf(model);
   gptc_status checked = checkImage(
       program, path, static_cast<const char *>(image), bytes, verify);
   if (checked != GPTC_OK) {
@@ -122,7 +122,7 @@ gptc_status openModel(const gptc_open_params *given, Model **model) {
   Model *opened = static_cast<Model *>(memory.pointer);
   opened->kind = Kind::Model;
   opened->host = host;
-  opened->program = &program;
+  opened->chosen = &program;
   opened->self = memory;
   opened->references = 1;
   status = params.weights_path

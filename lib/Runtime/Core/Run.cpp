@@ -91,13 +91,15 @@ gptc_status Run::bindInput(const gptc_value_desc &desc,
   for (int32_t i = 0; fits && i < desc.rank; ++i) {
     int64_t got = tensor->shape[i];
     int64_t &want = desc.shape[i] < 0 ? dims[-1 - desc.shape[i]] : got;
-    if (desc.shape[i] >= 0)
+    // A size that no tensor can have stays unbound: the message says "any".
+    if (got <= 0)
+      fits = false;
+    else if (desc.shape[i] >= 0)
       fits = got == desc.shape[i];
     else if (want == unbound)
       want = got;
     else
       fits = got == want;
-    fits = fits && got > 0;
   }
   if (!fits) {
     int64_t expected[8];
@@ -231,7 +233,7 @@ gptc_status runEntry(Session &session, const char *name,
                      const gptc_tensor *inputs, size_t inputCount,
                      gptc_tensor *outputs, size_t outputCount) {
   const gptc_entry_desc *found;
-  gptc_status status = findEntry(*session.model->program, name, found);
+  gptc_status status = findEntry(programOf(*session.model), name, found);
   if (status != GPTC_OK)
     return status;
   const gptc_entry_desc &entry = *found;

@@ -86,7 +86,7 @@ struct Carver {
 } // namespace
 
 static void carve(Session &session, Carver &carver) {
-  const gptc_program &program = *session.model->program;
+  const gptc_program &program = programOf(*session.model);
   const gptc_limits &limits = session.limits;
   int64_t args = 0;
   for (int32_t e = 0; e < program.entry_count; ++e)
@@ -117,7 +117,7 @@ static void carve(Session &session, Carver &carver) {
 
 /// The tables, the KV pool and the workspace of the step entry.
 static bool allocateStep(Session &session) {
-  const gptc_program &program = *session.model->program;
+  const gptc_program &program = programOf(*session.model);
   const gptc_host &host = session.model->host;
   const gptc_limits &limits = session.limits;
   Cache &cache = session.cache;
@@ -198,7 +198,7 @@ static gptc_status bindStepInputs(Session &session) {
 gptc_status openSession(Model *model, const gptc_limits *given,
                         Session **session) {
   gptc_limits limits;
-  const gptc_program &program = *model->program;
+  const gptc_program &program = programOf(*model);
   gptc_status status = resolveLimits(program, given, limits);
   if (status != GPTC_OK)
     return status;

@@ -54,7 +54,7 @@ gptc_status checkCounts(const Session &session, const gptc_batch &batch,
 /// Checks token i and where it may stand, given the run before it.
 gptc_status checkToken(const Session &session, const gptc_batch &batch,
                        int64_t i) {
-  const gptc_info &info = *session.model->program->info;
+  const gptc_info &info = *programOf(*session.model).info;
   int32_t sequence = batch.sequences ? batch.sequences[i] : 0;
   if (batch.tokens[i] < 0 || batch.tokens[i] >= info.vocab)
     return wrongToken(GPTC_OUT_OF_RANGE, i, "an id below", info.vocab,
@@ -116,7 +116,7 @@ gptc_status findRuns(Session &session, const gptc_batch &batch,
 }
 
 void setRuns(Session &session, const gptc_run_desc *runs, int64_t count) {
-  for (int64_t l = 0; l < session.model->program->kv.layers; ++l) {
+  for (int64_t l = 0; l < programOf(*session.model).kv.layers; ++l) {
     session.views[l].runs = runs;
     session.views[l].run_count = count;
   }
@@ -145,7 +145,7 @@ void runStep(Session &session, int64_t first, int64_t count, int32_t *rows,
 /// One run of the batch, rows and logits by themselves.
 void runSingle(Session &session, const gptc_batch &batch, gptc_run_desc run,
                float *logits) {
-  const int64_t vocab = session.model->program->info->vocab;
+  const int64_t vocab = programOf(*session.model).info->vocab;
   int64_t rowCount = 0;
   for (int64_t i = 0; i < batch.row_count; ++i)
     if (batch.rows[i] >= run.first && batch.rows[i] < run.first + run.count) {
@@ -175,7 +175,7 @@ gptc_status step(Session &session, const gptc_batch &batch, float *logits) {
   if (!session.step)
     return fail(GPTC_INVALID_ARGUMENT,
                 "step: package %.200s has no stepping entry; use run",
-                session.model->program->info->name);
+                programOf(*session.model).info->name);
   gptc_status status = checkCounts(session, batch, logits);
   if (status != GPTC_OK)
     return status;
