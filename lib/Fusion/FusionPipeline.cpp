@@ -2,7 +2,8 @@
 //
 // QKV before attention, which hides the projections behind one op; both before
 // RoPE and append, which need the sections and the cache's only reader; all
-// before the epilogues, so that no leftover linear is one of Q, K, V.
+// before the epilogues, so that no leftover linear is one of Q, K, V. Norms
+// last, when the GEMMs that share one have become one.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Fusion/Passes.h"
@@ -26,6 +27,7 @@ static ArrayRef<Entry> fusions() {
       {"fuse-attention", gptc::createFuseAttention},
       {"fuse-rope-kv", gptc::createFuseRopeKV},
       {"fuse-epilogue", gptc::createFuseEpilogue},
+      {"fuse-norm", gptc::createFuseNorm},
   };
   return entries;
 }

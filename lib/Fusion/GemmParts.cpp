@@ -143,8 +143,9 @@ Location gptc::fusedPlaces(MLIRContext *context, ArrayRef<Location> locs) {
 GemmParts::GemmParts(gpt::FusedGemmOp op)
     : x(op.getX()), residuals(op.getResiduals()), ropeTable(op.getRopeTable()),
       positions(op.getPositions()), sequences(op.getSequences()),
-      cache(op.getCache()), rotary(op.getRotaryAttr()), lanes(op.getLanes()),
-      places{op.getLoc()} {
+      cache(op.getCache()), norm(op.getNormAttr()), gamma(op.getGamma()),
+      beta(op.getBeta()), eps(op.getEpsAttr()), rotary(op.getRotaryAttr()),
+      lanes(op.getLanes()), places{op.getLoc()} {
   if (auto attr = op.getLayerAttr())
     layer = attr.getInt();
   for (auto [i, weight] : llvm::enumerate(op.getWeights()))
@@ -210,13 +211,13 @@ gpt::FusedGemmOp GemmParts::create(OpBuilder &builder) const {
   }
   auto op = gpt::FusedGemmOp::create(
       builder, loc, outputs, cache ? cache.getType() : Type(), x, weightValues,
-      biases, residuals, ropeTable, positions, sequences, cache,
+      biases, residuals, ropeTable, positions, sequences, cache, gamma, beta,
       lanes ? builder.getUnitAttr() : UnitAttr(),
       builder.getDenseBoolArrayAttr(inOut),
       builder.getDenseBoolArrayAttr(hasBias), builder.getArrayAttr(ropes),
       builder.getArrayAttr(appends),
-      layer ? builder.getI64IntegerAttr(*layer) : IntegerAttr(), rotary,
-      sections.size());
+      layer ? builder.getI64IntegerAttr(*layer) : IntegerAttr(), rotary, norm,
+      eps, sections.size());
   for (auto [region, made] : llvm::zip(op.getEpilogues(), regions))
     region.takeBody(*made);
   return op;

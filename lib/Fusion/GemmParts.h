@@ -36,6 +36,9 @@ struct GemmParts {
   llvm::SmallVector<GemmSection> sections; // one if lanes
   llvm::SmallVector<mlir::Value> residuals;
   mlir::Value ropeTable, positions, sequences, cache;
+  gpt::NormKindAttr norm; // null: x as it is
+  mlir::Value gamma, beta;
+  mlir::FloatAttr eps;
   std::optional<int64_t> layer;
   mlir::IntegerAttr rotary; // or null
   bool lanes = false;

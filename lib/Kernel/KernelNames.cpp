@@ -83,6 +83,8 @@ static std::string gemmName(FusedGemmOp op) {
       features += op.outFeatures(i);
     name += fmt::format("_n{}", features);
   }
+  if (op.getNorm())
+    name += *op.getNorm() == NormKind::Rms ? "_rms" : "_layernorm";
   if (!op.getBiases().empty())
     name += "_bias";
   if (op.getRopeTable())

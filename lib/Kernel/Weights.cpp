@@ -39,9 +39,10 @@ OperandUse gptc::useOf(OpOperand &operand) {
         unsigned weights = op.getWeights().size();
         if (index >= 1 && index < 1 + weights)
           return OperandUse::Panel;
-        return index > weights && index <= weights + op.getBiases().size()
-                   ? OperandUse::Vector
-                   : OperandUse::Activation;
+        unsigned norm = op->getNumOperands() - !!op.getGamma() - !!op.getBeta();
+        bool bias = index > weights && index <= weights + op.getBiases().size();
+        return bias || index >= norm ? OperandUse::Vector
+                                     : OperandUse::Activation;
       })
       .Case<LayerNormOp, RmsNormOp>([&](Operation *) {
         return operand.getOperandNumber() == 0 ? OperandUse::Activation

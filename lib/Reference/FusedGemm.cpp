@@ -1,7 +1,8 @@
 //===- FusedGemm.cpp - GEMM with an epilogue, element by element ----------===//
 //
-// x [T, K]; section i or lane i has a weight of N_i output features. All
-// accumulators are computed first; then the region runs once per element.
+// x [T, K], its rows normalised first if the op says so; section i or lane i
+// has a weight of N_i output features. All accumulators are computed first;
+// then the region runs once per element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -163,11 +164,19 @@ runEpilogue(gpt::FusedGemmOp op, unsigned index, const Call &call,
 }
 
 Outcome gptc::reference::eval(gpt::FusedGemmOp op, const Call &call) {
+  TensorRef x = call.ref(op.getX());
+  if (op.getNorm()) {
+    x = normalize(call, *x, call[op.getGamma()],
+                  op.getBeta() ? &call[op.getBeta()] : nullptr,
+                  op.getEps()->convertToDouble(),
+                  /*centered=*/*op.getNorm() == gpt::NormKind::Layer);
+    if (!x)
+      return failure();
+  }
   llvm::SmallVector<std::shared_ptr<Tensor>> accumulators;
   for (auto [i, weight] : llvm::enumerate(op.getWeights())) {
     Value bias = op.biasOf(i);
-    accumulators.push_back(affine(call, call[op.getX()], call[weight],
-                                  op.getInOut()[i],
+    accumulators.push_back(affine(call, *x, call[weight], op.getInOut()[i],
                                   bias ? &call[bias] : nullptr));
     if (!accumulators.back())
       return failure();

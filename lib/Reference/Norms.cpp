@@ -12,20 +12,21 @@ using namespace mlir;
 using namespace gptc::reference;
 namespace gpt = gptc::gpt;
 
-/// y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta for each row,
-/// with mean taken as 0 when not `centered`.
-static Outcome normalize(const Call &call, const Tensor &x, const Tensor &gamma,
-                         const Tensor *beta, double eps, bool centered) {
+std::shared_ptr<Tensor> gptc::reference::normalize(const Call &call,
+                                                   const Tensor &x,
+                                                   const Tensor &gamma,
+                                                   const Tensor *beta,
+                                                   double eps, bool centered) {
   Operation *op = call.op;
   Rounding round = call.round;
   int64_t C = x.columns();
   if (failed(expectExtent(op, gamma.elements(), C, "elements of gamma")) ||
       (beta &&
        failed(expectExtent(op, beta->elements(), C, "elements of beta"))))
-    return failure();
+    return nullptr;
   auto result = allocate(op, x.shape);
   if (!result)
-    return failure();
+    return nullptr;
   for (int64_t row = 0; row < x.rows(); ++row) {
     const double *in = x.data.data() + row * C;
     double *out = result->data.data() + row * C;
@@ -48,16 +49,18 @@ static Outcome normalize(const Call &call, const Tensor &x, const Tensor &gamma,
         out[c] = round(out[c] + beta->data[c]);
     }
   }
-  return Results{result};
+  return result;
 }
 
 Outcome gptc::reference::eval(gpt::LayerNormOp op, const Call &call) {
   const Tensor *beta = op.getBeta() ? &call[op.getBeta()] : nullptr;
-  return normalize(call, call[op.getX()], call[op.getGamma()], beta,
-                   op.getEps().convertToDouble(), /*centered=*/true);
+  auto result = normalize(call, call[op.getX()], call[op.getGamma()], beta,
+                          op.getEps().convertToDouble(), /*centered=*/true);
+  return result ? Outcome(Results{result}) : Outcome(failure());
 }
 
 Outcome gptc::reference::eval(gpt::RmsNormOp op, const Call &call) {
-  return normalize(call, call[op.getX()], call[op.getGamma()], nullptr,
-                   op.getEps().convertToDouble(), /*centered=*/false);
+  auto result = normalize(call, call[op.getX()], call[op.getGamma()], nullptr,
+                          op.getEps().convertToDouble(), /*centered=*/false);
+  return result ? Outcome(Results{result}) : Outcome(failure());
 }

@@ -65,6 +65,13 @@ std::shared_ptr<Tensor> affine(const Call &call, const Tensor &x,
                                const Tensor &weight, bool inOut,
                                const Tensor *bias);
 
+/// Each row (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta, with
+/// mean taken as 0 when not `centered` and beta as 0 when null; null after an
+/// error at the op.
+std::shared_ptr<Tensor> normalize(const Call &call, const Tensor &x,
+                                  const Tensor &gamma, const Tensor *beta,
+                                  double eps, bool centered);
+
 /// The dim/2 inverse frequencies, in radians per position.
 std::vector<double> inverseFrequencies(gpt::RopeAttr rope);
 /// The other channel of the pair that channel `c` of `dim` is in, and whether

@@ -10,7 +10,7 @@ func.func @x_rank(%x: tensor<2x?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @x_rank_generic(%x: tensor<2x?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C1] expected x of rank 2, got 'tensor<2x?x8xf32>'}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<2x?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -21,7 +21,7 @@ func.func @x_rank_generic(%x: tensor<2x?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @flags(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C2] expected 1 in_out flags (one per weight), got 2}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false, true>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false, true>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -32,7 +32,7 @@ func.func @flags(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @biases(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C2] expected 1 biases (as many as has_bias says), got 0}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: true>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: true>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -43,7 +43,7 @@ func.func @biases(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @no_weight(%x: tensor<?x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C2] expected at least one weight, got none}}
-  "gpt.fused_gemm"(%x) <{appends = [], has_bias = array<i1>, in_out = array<i1>, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 0, 0>, ropes = []}> : (tensor<?x8xf32>) -> ()
+  "gpt.fused_gemm"(%x) <{appends = [], has_bias = array<i1>, in_out = array<i1>, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 0, 0>, ropes = []}> : (tensor<?x8xf32>) -> ()
   return
 }
 
@@ -51,7 +51,7 @@ func.func @no_weight(%x: tensor<?x8xf32>) {
 
 func.func @regions(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C3] expected 1 epilogues (one per section), got 0}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
   return
 }
 
@@ -59,7 +59,7 @@ func.func @regions(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @rope_kind(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C3] expected ropes of rope_pairs or unit, got "half"}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = ["half"]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = ["half"]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -70,7 +70,7 @@ func.func @rope_kind(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @append_kind(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C3] expected appends of gpt.append, got unit}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [unit], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [unit], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -97,7 +97,7 @@ func.func @in_features(%x: tensor<?x8xf32>, %w: tensor<8x12xf32>) {
 
 func.func @bias_shape(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %b: tensor<8xf32>) {
   // expected-error @+1 {{[fused_gemm-C4] expected bias of weight 0 of shape [12], got 'tensor<8xf32>'}}
-  %0 = "gpt.fused_gemm"(%x, %w, %b) <{appends = [#gpt<append none>], has_bias = array<i1: true>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w, %b) <{appends = [#gpt<append none>], has_bias = array<i1: true>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     gpt.yield %acc : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>, tensor<8xf32>) -> tensor<?x12xf32>
@@ -268,7 +268,7 @@ func.func @values(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 
 func.func @residual_row(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>, %r: tensor<4xf32>) {
   // expected-error @+1 {{[fused_gemm-C9] expected residuals of type 'tensor<?x8xf32>' or 'tensor<8xf32>', got 'tensor<4xf32>'}}
-  %0 = "gpt.fused_gemm"(%x, %w, %r) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  %0 = "gpt.fused_gemm"(%x, %w, %r) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
   ^bb0(%a: f32, %b: f32):
     gpt.yield %a : f32
   }) : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<4xf32>) -> tensor<?x8xf32>
@@ -287,7 +287,7 @@ func.func @rotary(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %cs: tensor<?x2x6xf
 
 func.func @rotary_alone(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{[fused_gemm-C13] expected no rotary channels without a rope, got 2}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], rotary = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], rotary = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
   ^bb0(%a: f32):
     gpt.yield %a : f32
   }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
@@ -299,7 +299,7 @@ func.func @rotary_alone(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 // An epilogue sees only its arguments, so that a kernel can take it along.
 func.func @capture(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %s: f32) {
   // expected-note @+1 {{required by region isolation constraints}}
-  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
+  %0 = "gpt.fused_gemm"(%x, %w) <{appends = [#gpt<append none>], has_bias = array<i1: false>, in_out = array<i1: false>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>, ropes = [unit]}> ({
   ^bb0(%acc: f32):
     // expected-error @+1 {{'gpt.silu' op using value defined outside the region}}
     %y = gpt.silu %s : f32
@@ -329,5 +329,73 @@ func.func @append_word(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
 func.func @empty_epilogue(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
   // expected-error @+1 {{op expects a non-empty block}}
   gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<12x8xf32> epilogue (%a) {} -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @norm_no_gamma(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected gamma with a norm, got none}}
+  %0 = "gpt.fused_gemm"(%x, %w) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], norm = #gpt<norm_kind rms>, eps = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: f32):
+    gpt.yield %a : f32
+  }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @norm_no_eps(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected eps with a norm, got none}}
+  %0 = "gpt.fused_gemm"(%x, %w, %g) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], norm = #gpt<norm_kind rms>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 1, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: f32):
+    gpt.yield %a : f32
+  }) : (tensor<?x8xf32>, tensor<12x8xf32>, tensor<8xf32>) -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @gamma_alone(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected no gamma without a norm, got one}}
+  %0 = "gpt.fused_gemm"(%x, %w, %g) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 1, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: f32):
+    gpt.yield %a : f32
+  }) : (tensor<?x8xf32>, tensor<12x8xf32>, tensor<8xf32>) -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @rms_beta(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected no beta with the norm rms, got one}}
+  %0 = gpt.fused_gemm norm(rms %g, %g eps 1.0e-5) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @norm_eps(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected eps}}
+  %0 = gpt.fused_gemm norm(rms %g eps 0.0) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @norm_gamma(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<12xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected gamma and beta}}
+  %0 = "gpt.fused_gemm"(%x, %w, %g) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], norm = #gpt<norm_kind rms>, eps = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 1, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: f32):
+    gpt.yield %a : f32
+  }) : (tensor<?x8xf32>, tensor<12x8xf32>, tensor<12xf32>) -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @norm_word(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{expected norm layer or rms, got batch}}
+  %0 = gpt.fused_gemm norm(batch %g eps 1.0e-5) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
   return
 }

@@ -395,6 +395,39 @@ class Epilogues(Numbers):
 
         check_all(self, [Case({"x": X, "r": Y}, {"w": w, "s": s, "b": b}, body, {"out": Y, "g": Y}, check)])
 
+    # A norm goes into a wide GEMM that is its only user; few rows and many go different ways there, and a row's bits are its own.
+    def test_norms(self):
+        cases = []
+        for (kind, beta), K, N, lanes in ((("layer", True), 40, 960, 1), (("layer", False), 33, 480, 2), (("rms", False), 16, 1000, 1), (("rms", False), 7, 944, 1)):
+            X, Y = tensor(("?", K)), tensor(("?", N))
+            arrays = {"g": self.random(K), "w": self.random(N, K, seed=1), "v": self.random(N, K, seed=2), **({"b": self.random(K, seed=3)} if beta else {})}
+            operands = "%x, %g" + (", %b" if beta else "")
+            vectors = ", ".join([f"tensor<{K}xf32>"] * (1 + beta))
+            second = "" if lanes == 1 else f"""
+    %z = gpt.linear %n, %v : {X}, tensor<{N}x{K}xf32> -> {Y}
+    %out = arith.mulf %y, %z : {Y}"""
+            if lanes == 1:
+                arrays.pop("v")
+
+            def check(entry, kind=kind, K=K, N=N, lanes=lanes, arrays=arrays):
+                d = {name: np.float64(array) for name, array in arrays.items()}
+                x = self.random(150, K, seed=4) * np.float32(3) + np.float32(2)
+                x[3] = 0
+                mean = np.float64(x).mean(-1, keepdims=True) if kind == "layer" else 0
+                n = (x - mean) / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-3) * d["g"] + d.get("b", 0)
+                expected = n @ d["w"].T * (n @ d["v"].T if lanes == 2 else 1)
+                whole = entry(x=x)["out" if lanes == 2 else "y"]
+                self.close(whole, expected, 3e-5)
+                for first, rows in ((0, 1), (3, 1), (5, 3), (2, 5), (1, 13), (0, 33)):
+                    self.assertTrue(same_bits(entry(x=x[first : first + rows])["out" if lanes == 2 else "y"], whole[first : first + rows]))
+                self.gemms(entry, 1 if entry.level else lanes)
+                self.assertEqual(entry.kernels().get("norm", 0), 0 if entry.level and N * lanes >= 960 else 1)
+
+            cases.append(Case({"x": X}, arrays, f"""
+    %n = gpt.{kind}_norm {operands} eps 1.0e-3 : {X}, {vectors}
+    %y = gpt.linear %n, %w : {X}, tensor<{N}x{K}xf32> -> {Y}{second}""", {"out" if lanes == 2 else "y": Y}, check))
+        check_all(self, cases)
+
     # The lowest index of equal numbers; NaN is below every number.
     def test_argmax(self):
         cases = []

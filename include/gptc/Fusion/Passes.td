@@ -65,4 +65,16 @@ def FuseEpilogue : FusionPass<"gpt-fuse-epilogue"> {
   }];
 }
 
+def FuseNorm : FusionPass<"gpt-fuse-norm"> {
+  let summary = "a norm into the prologue of the GEMM that is its only user";
+  let description = [{
+    ```mlir
+    %n = gpt.rms_norm %x, %g eps 1.0e-5 : ... ; %y = gpt.fused_gemm %n : ...
+    // becomes
+    %y = gpt.fused_gemm norm(rms %g eps 1.0e-5) %x : ...
+    ```
+    where the GEMM has so many output features that to normalise all rows on every thread costs less than a kernel.
+  }];
+}
+
 #endif

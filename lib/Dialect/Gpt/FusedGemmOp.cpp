@@ -148,6 +148,34 @@ static LogicalResult verifyWeights(FusedGemmOp op) {
   return success();
 }
 
+/// [fused_gemm-C14]: the norm of x's rows.
+static LogicalResult verifyNorm(FusedGemmOp op) {
+  auto present = [&](StringRef what, bool is, bool wanted) -> LogicalResult {
+    if (is == wanted)
+      return success();
+    return op.emitOpError()
+           << "[fused_gemm-C14] expected " << (wanted ? "" : "no ") << what
+           << " with" << (op.getNorm() ? "" : "out") << " a norm, got "
+           << (is ? "one" : "none");
+  };
+  bool wanted = op.getNorm().has_value();
+  if (failed(present("gamma", !!op.getGamma(), wanted)) ||
+      failed(present("eps", op.getEps().has_value(), wanted)) ||
+      (!wanted && failed(present("beta", !!op.getBeta(), false))))
+    return failure();
+  if (!wanted)
+    return success();
+  if (op.getBeta() && *op.getNorm() == NormKind::Rms)
+    return op.emitOpError()
+           << "[fused_gemm-C14] expected no beta with the norm rms, got one";
+  for (Value vector : {op.getGamma(), op.getBeta()})
+    if (vector && failed(expectShape(op, "fused_gemm-C14", "gamma and beta",
+                                     cast<RankedTensorType>(vector.getType()),
+                                     {op.inFeatures()})))
+      return failure();
+  return expectEps(op, "fused_gemm-C14", op.getEps()->convertToDouble());
+}
+
 /// [fused_gemm-C6]: the rope table and the sections that use it.
 static LogicalResult verifyRopes(FusedGemmOp op) {
   bool wanted = llvm::any_of(
@@ -330,7 +358,8 @@ static LogicalResult verifyEpilogue(FusedGemmOp op, unsigned i) {
 
 LogicalResult FusedGemmOp::verify() {
   if (failed(verifyCounts(*this)) || failed(verifyWeights(*this)) ||
-      failed(verifyRopes(*this)) || failed(verifyAppends(*this)))
+      failed(verifyNorm(*this)) || failed(verifyRopes(*this)) ||
+      failed(verifyAppends(*this)))
     return failure();
   for (unsigned i = 0; i < numSections(); ++i)
     if (failed(verifyEpilogue(*this, i)))

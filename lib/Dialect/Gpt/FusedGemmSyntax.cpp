@@ -1,8 +1,9 @@
 //===- FusedGemmSyntax.cpp - assembly of gpt.fused_gemm -------------------===//
 //
-//   gpt.fused_gemm %x : type (`at` %pos `,` %seq)?
+//   gpt.fused_gemm norm? %x : type (`at` %pos `,` %seq)?
 //     (`rope` %cs `:` type (`rotary` int)?)? (`cache` %c `:` type `layer` int)?
 //     (`residual` `row`? %r `,` ...)? body (`attributes` {...})?
+//   norm    ::= `norm` `(` layer-or-rms %gamma (`,` %beta)? `eps` number `)`
 //   body    ::= `section` section | `sections` `{` section `,` ... `}`
 //             | `lanes` `(` weight `,` ... `)` epilogue `->` types
 //   section ::= weight (`rope` pairs)? (`append` keys-or-values)? epilogue?
@@ -13,9 +14,9 @@
 //
 // A section without an epilogue yields its accumulator. What the operands'
 // types leave open is not written: a bias has the output features of its
-// weight, positions and sequences one number a row, a residual the type of an
-// output, or after `row` of a row of it. `->` stands exactly where a section
-// has a tensor result.
+// weight, gamma and beta a row of x, positions and sequences one number a row,
+// a residual the type of an output, or after `row` of a row of it. `->` stands
+// exactly where a section has a tensor result.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Dialect/Gpt/Gpt.h"
@@ -33,6 +34,7 @@ struct Reader {
   Builder &builder;
 
   Unresolved x, ropeTable, positions, sequences, cache;
+  SmallVector<Unresolved, 2> norm; // gamma, beta
   Type xType, ropeTableType, cacheType;
   bool hasRope = false, hasIds = false, hasCache = false;
   SmallVector<Unresolved> weights, biases, residuals;
@@ -62,6 +64,7 @@ struct Reader {
     return success();
   }
 
+  ParseResult parseNorm();
   ParseResult parseHeader();
   ParseResult parseOutputs();
   ParseResult parseWeight();
@@ -73,8 +76,28 @@ struct Reader {
 };
 } // namespace
 
+ParseResult Reader::parseNorm() {
+  if (!keyword("norm"))
+    return success();
+  Attribute kind;
+  double eps;
+  if (parser.parseLParen() ||
+      parseWord<NormKindAttr, NormKind>(symbolizeNormKind, "norm layer or rms",
+                                        kind) ||
+      parser.parseOperand(norm.emplace_back()) ||
+      (succeeded(parser.parseOptionalComma()) &&
+       parser.parseOperand(norm.emplace_back())) ||
+      parser.parseKeyword("eps") || parser.parseFloat(eps) ||
+      parser.parseRParen())
+    return failure();
+  auto &properties = result.getOrAddProperties<FusedGemmOp::Properties>();
+  properties.norm = cast<NormKindAttr>(kind);
+  properties.eps = builder.getF64FloatAttr(eps);
+  return success();
+}
+
 ParseResult Reader::parseHeader() {
-  if (parser.parseOperand(x) || parser.parseColonType(xType))
+  if (parseNorm() || parser.parseOperand(x) || parser.parseColonType(xType))
     return failure();
   if (keyword("at")) {
     hasIds = true;
@@ -241,12 +264,16 @@ ParseResult Reader::resolve() {
                   parser.resolveOperand(sequences, ids, operands))) ||
       (hasCache && parser.resolveOperand(cache, cacheType, operands)))
     return failure();
+  Type row = RankedTensorType::get({rows.getDimSize(1)}, rows.getElementType());
+  for (Unresolved &vector : norm)
+    if (parser.resolveOperand(vector, row, operands))
+      return failure();
 
   auto size = [](auto &list) { return static_cast<int32_t>(list.size()); };
   auto &properties = result.getOrAddProperties<FusedGemmOp::Properties>();
   properties.operandSegmentSizes = {
-      1,       size(weights), size(biases), size(residuals),
-      hasRope, hasIds,        hasIds,       hasCache};
+      1,      size(weights), size(biases), size(residuals), hasRope,
+      hasIds, hasIds,        hasCache,     !norm.empty(),   norm.size() == 2};
   properties.resultSegmentSizes = {size(outputTypes), hasCache};
   properties.in_out = builder.getDenseBoolArrayAttr(inOut);
   properties.has_bias = builder.getDenseBoolArrayAttr(hasBias);
@@ -316,6 +343,14 @@ static void printSection(OpAsmPrinter &printer, FusedGemmOp op, unsigned i) {
 }
 
 void FusedGemmOp::print(OpAsmPrinter &printer) {
+  if (getNorm()) {
+    printer << " norm(" << stringifyNormKind(*getNorm()) << " " << getGamma();
+    if (getBeta())
+      printer << ", " << getBeta();
+    printer << " eps ";
+    printExactly(printer.getStream(), getEps()->convertToDouble());
+    printer << ")";
+  }
   printer << " " << getX() << " : " << getX().getType();
   if (getPositions())
     printer << " at " << getPositions() << ", " << getSequences();
@@ -364,7 +399,8 @@ void FusedGemmOp::print(OpAsmPrinter &printer) {
       (*this)->getAttrs(),
       {"operandSegmentSizes", "resultSegmentSizes", getLanesAttrName(),
        getInOutAttrName(), getHasBiasAttrName(), getRopesAttrName(),
-       getAppendsAttrName(), getLayerAttrName(), getRotaryAttrName()});
+       getAppendsAttrName(), getLayerAttrName(), getRotaryAttrName(),
+       getNormAttrName(), getEpsAttrName()});
 }
 
 void FusedGemmOp::getAsmBlockArgumentNames(Region &region,

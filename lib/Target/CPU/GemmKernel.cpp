@@ -4,7 +4,7 @@
 // weights stream once, straight from their storage format. Many rows: MC rows
 // of A are packed, each unit of panels is unpacked to f32 once for them, and
 // full register tiles run over it (Goto and van de Geijn, ACM TOMS 34(3),
-// 2008).
+// 2008). Each thread normalises all rows for itself where the op has a norm.
 //
 //===----------------------------------------------------------------------===//
 #include "GemmPlan.h"
@@ -59,6 +59,8 @@ struct Gemm {
   void manyRows(unsigned section, Value lo, Value hi, Value packed, Value row0,
                 Value rows);
   void pack(Value packed, Value row0, Value rows);
+  /// Row r of x normalised, at `to`.
+  void normalize(Value r, Value to);
   std::pair<Value, Value> panelsOf(unsigned section, int64_t base, Value from,
                                    Value to);
 };
@@ -106,10 +108,27 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
   });
 }
 
+void Gemm::normalize(Value r, Value to) {
+  Value null = LLVM::ZeroOp::create(e.b, e.loc, e.ptr());
+  e.call(fmt::format("norm_{}{}_k{}_eps{:x}", stringifyNormKind(*p.norm).str(),
+                     p.beta < 0 ? "" : "_beta", p.k,
+                     llvm::bit_cast<uint64_t>(p.eps)),
+         {e.elem(x, e.mul(r, p.k)), c.arg(e, p.gamma),
+          p.beta < 0 ? null : c.arg(e, p.beta), to},
+         [&](Emitter &inner, ValueRange v) {
+           NormRow norm{*p.norm, p.k, p.eps, v[1], p.beta < 0 ? Value() : v[2]};
+           emitNormRow(inner, norm, v[0], v[3]);
+         });
+}
+
 // Packed A: tiles of MR rows, each [K][MR].
 void Gemm::pack(Value packed, Value row0, Value rows) {
   e.loop(e.cst(0), rows, 1, [&](Value r) {
     Value from = e.elem(x, e.mul(e.add(row0, r), p.k));
+    if (p.norm) {
+      from = e.at(c.scratch, p.rowOffset());
+      normalize(e.add(row0, r), from);
+    }
     Value to = e.elem(packed,
                       e.add(e.mul(e.div(r, p.mr), p.mr * p.k), e.rem(r, p.mr)));
     e.loop(e.cst(0), e.cst(p.k), 1, [&](Value k) {
@@ -190,7 +209,15 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
   e.ifThen(
       e.lt(g.m, e.cst(plan.mr)),
       [&] {
+        Value given = g.x;
+        if (plan.norm) {
+          e.loop(e.cst(0), g.m, 1, [&](Value r) {
+            g.normalize(r, e.elem(c.scratch, e.mul(r, plan.k)));
+          });
+          g.x = c.scratch;
+        }
         sections([&](unsigned i, Value lo, Value hi) { g.fewRows(i, lo, hi); });
+        g.x = given;
       },
       [&] {
         e.loop(e.cst(0), g.m, plan.mc, [&](Value row0) {

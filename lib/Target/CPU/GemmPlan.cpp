@@ -66,6 +66,11 @@ GemmPlan gptc::cpu::planGemm(KernelContext &c) {
   p.cache = take(gemm.getCache());
   if (gemm.getCache())
     p.cacheType = gemm.getCache().getType();
+  p.norm = gemm.getNorm();
+  p.gamma = take(gemm.getGamma());
+  p.beta = take(gemm.getBeta());
+  if (gemm.getEps())
+    p.eps = gemm.getEps()->convertToDouble();
   p.headDim = headDimOf(gemm);
   p.rotary = gemm.getRotary() ? int64_t(*gemm.getRotary()) : p.headDim;
   int result = 0;

@@ -31,6 +31,9 @@ struct GemmPlan {
   };
   llvm::SmallVector<Residual> residuals;
   unsigned x = 0;
+  std::optional<gpt::NormKind> norm; ///< of the rows of x
+  int gamma = -1, beta = -1;         ///< kernel arguments, or -1
+  double eps = 0;
   int ropeTable = -1, positions = -1, sequences = -1, cache = -1;
   gpt::KVCacheType cacheType;
   int64_t k = 0;
@@ -42,8 +45,13 @@ struct GemmPlan {
   /// Results of a section: its values, but the one that it appends.
   unsigned outputs(unsigned section) const;
 
-  // Scratch: packed A, unpacked weights, the accumulator tile; byte offsets.
-  int64_t unpackedOffset() const { return mc * k * 4; }
+  // Scratch: packed A, a normalised row, unpacked weights, the accumulator
+  // tile; byte offsets. Few rows are not packed: normalised, they take the
+  // place of packed A.
+  int64_t rowOffset() const { return mc * k * 4; }
+  int64_t unpackedOffset() const {
+    return rowOffset() + (norm ? (k + 15) / 16 * 64 : 0);
+  }
   int64_t tileOffset() const {
     return unpackedOffset() +
            (needsUnpack ? maxLanes() * unit * nr * k * 4 : 0);

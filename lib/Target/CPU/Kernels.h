@@ -18,6 +18,16 @@ mlir::LogicalResult emitAttention(Emitter &e, KernelContext &c,
 mlir::LogicalResult emitSimple(Emitter &e, KernelContext &c,
                                mlir::Operation *op);
 
+/// A layer_norm or rms_norm of rows of `size` f32.
+struct NormRow {
+  gpt::NormKind kind;
+  int64_t size;
+  double eps;
+  Value gamma, beta; ///< [size]; beta null: 0
+};
+/// Row `row` normalised, at `to`. Its bits depend on the row alone.
+void emitNormRow(Emitter &e, const NormRow &norm, Value row, Value to);
+
 /// Bytes of scratch per thread.
 int64_t gemmScratch(gpt::KernelOp kernel);
 int64_t attentionScratch(gpt::KernelOp kernel, const TargetDesc &t);

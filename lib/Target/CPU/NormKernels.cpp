@@ -31,50 +31,49 @@ static Value inverseRoot(Emitter &e, Value sum, int64_t n, double eps) {
                 e.fsqrt(e.fadd(mean, e.constFp(e.f32(), eps))));
 }
 
-void gptc::cpu::emitLayerNorm(Emitter &e, KernelContext &c,
-                              gpt::LayerNormOp op) {
-  const int64_t n = c.shape(0).back(), lanes = e.target.lanes;
-  Value x = c.arg(e, 0), gamma = c.arg(e, 1), out = c.result(e, 0);
-  Value beta = op.getBeta() ? c.arg(e, 2) : Value();
-  forShare(e, c, c.rows(e, 0), [&](Value r) {
-    Value row = e.elem(x, e.mul(r, n)), to = e.elem(out, e.mul(r, n)),
-          width = e.cst(n);
-    Value mean = e.fdiv(rowSum(e, width, row, [](Value v) { return v; }),
-                        e.constFp(e.f32(), n));
-    Value m = e.splat(mean, lanes);
-    Value squares = rowSum(e, width, row, [&](Value v) {
-      Value d = e.fsub(v, m);
-      return e.fmul(d, d);
-    });
-    Value scale = e.splat(
-        inverseRoot(e, squares, n, op.getEps().convertToDouble()), lanes);
-    forColumns(e, width, [&](Value col, Value mask) {
-      Value y = e.fmul(e.fsub(loadVector(e, e.elem(row, col), mask), m), scale);
-      Value g = loadVector(e, e.elem(gamma, col), mask);
-      y = beta ? e.fma(y, g, loadVector(e, e.elem(beta, col), mask))
-               : e.fmul(y, g);
-      storeVector(e, y, e.elem(to, col), mask);
-    });
+void gptc::cpu::emitNormRow(Emitter &e, const NormRow &norm, Value row,
+                            Value to) {
+  const int64_t n = norm.size, lanes = e.target.lanes;
+  const bool centered = norm.kind == gpt::NormKind::Layer;
+  Value width = e.cst(n), m;
+  if (centered)
+    m = e.splat(e.fdiv(rowSum(e, width, row, [](Value v) { return v; }),
+                       e.constFp(e.f32(), n)),
+                lanes);
+  auto deviation = [&](Value v) { return centered ? e.fsub(v, m) : v; };
+  Value squares = rowSum(e, width, row, [&](Value v) {
+    Value d = deviation(v);
+    return e.fmul(d, d);
+  });
+  Value scale = e.splat(inverseRoot(e, squares, n, norm.eps), lanes);
+  forColumns(e, width, [&](Value col, Value mask) {
+    Value y = e.fmul(deviation(loadVector(e, e.elem(row, col), mask)), scale);
+    Value g = loadVector(e, e.elem(norm.gamma, col), mask);
+    y = norm.beta ? e.fma(y, g, loadVector(e, e.elem(norm.beta, col), mask))
+                  : e.fmul(y, g);
+    storeVector(e, y, e.elem(to, col), mask);
   });
 }
 
-void gptc::cpu::emitRmsNorm(Emitter &e, KernelContext &c, gpt::RmsNormOp op) {
+static void emitNorm(Emitter &e, KernelContext &c, gpt::NormKind kind,
+                     bool hasBeta, double eps) {
   const int64_t n = c.shape(0).back();
-  Value x = c.arg(e, 0), gamma = c.arg(e, 1), out = c.result(e, 0);
+  NormRow norm{kind, n, eps, c.arg(e, 1), hasBeta ? c.arg(e, 2) : Value()};
+  Value x = c.arg(e, 0), out = c.result(e, 0);
   forShare(e, c, c.rows(e, 0), [&](Value r) {
-    Value row = e.elem(x, e.mul(r, n)), to = e.elem(out, e.mul(r, n)),
-          width = e.cst(n);
-    Value squares =
-        rowSum(e, width, row, [&](Value v) { return e.fmul(v, v); });
-    Value scale =
-        e.splat(inverseRoot(e, squares, n, op.getEps().convertToDouble()),
-                e.target.lanes);
-    forColumns(e, width, [&](Value col, Value mask) {
-      Value y = e.fmul(loadVector(e, e.elem(row, col), mask), scale);
-      storeVector(e, e.fmul(y, loadVector(e, e.elem(gamma, col), mask)),
-                  e.elem(to, col), mask);
-    });
+    Value at = e.mul(r, n);
+    emitNormRow(e, norm, e.elem(x, at), e.elem(out, at));
   });
+}
+
+void gptc::cpu::emitLayerNorm(Emitter &e, KernelContext &c,
+                              gpt::LayerNormOp op) {
+  emitNorm(e, c, gpt::NormKind::Layer, !!op.getBeta(),
+           op.getEps().convertToDouble());
+}
+
+void gptc::cpu::emitRmsNorm(Emitter &e, KernelContext &c, gpt::RmsNormOp op) {
+  emitNorm(e, c, gpt::NormKind::Rms, false, op.getEps().convertToDouble());
 }
 
 // A row of -inf has maximum -inf; against reference 0 its exponentials are 0

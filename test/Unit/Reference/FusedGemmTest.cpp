@@ -96,3 +96,24 @@ TEST_F(FusedGemmTest, ValuesAndRows) {
   expectNear((*results)[0]->data, {2, 10, 6, 20}, 0);
   expectNear((*results)[1]->data, {21, 1002, 63, 2004}, 0);
 }
+
+// The norm comes first, and only the product sees it: the residual is x.
+TEST_F(FusedGemmTest, NormPrologues) {
+  mlir::FailureOr<Results> results = tryRun(
+      R"mlir(
+    func.func @f(%x: tensor<?x2xf32>, %w: tensor<2x2xf32>, %g: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>) {
+      %r = gpt.fused_gemm norm(rms %g eps 0.5) %x : tensor<?x2xf32> residual %x section %w : tensor<2x2xf32> epilogue (%acc, %s) {
+        %y = arith.addf %acc, %s : f32
+        gpt.yield %y : f32
+      } -> tensor<?x2xf32>
+      %l = gpt.fused_gemm norm(layer %g, %b eps 0.5) %x : tensor<?x2xf32> section %w : tensor<2x2xf32> -> tensor<?x2xf32>
+      return %r, %l : tensor<?x2xf32>, tensor<?x2xf32>
+    })mlir",
+      {makeTensor({1, 2}, {1, 2}), makeTensor({2, 2}, {1, 0, 0, 1}),
+       makeTensor({2}, {10, 100}), makeTensor({2}, {5, 7})});
+  ASSERT_TRUE(succeeded(results));
+  // mean(x^2) + eps = 3; mean 1.5, variance 0.25, with eps 0.75.
+  const double rms = 1 / std::sqrt(3.0), layer = 0.5 / std::sqrt(0.75);
+  expectNear((*results)[0]->data, {10 * rms + 1, 200 * rms + 2}, 1e-13);
+  expectNear((*results)[1]->data, {5 - 10 * layer, 7 + 100 * layer}, 1e-13);
+}

@@ -91,11 +91,12 @@ protected:
     auto gemm = gpt::FusedGemmOp::create(
         b, linear.getLoc(), TypeRange{linear.getType()}, Type(), linear.getX(),
         ValueRange{linear.getWeight()}, ValueRange(), ValueRange(), Value(),
-        Value(), Value(), Value(), UnitAttr(), b.getDenseBoolArrayAttr({false}),
-        b.getDenseBoolArrayAttr({false}), b.getArrayAttr({b.getUnitAttr()}),
+        Value(), Value(), Value(), Value(), Value(), UnitAttr(),
+        b.getDenseBoolArrayAttr({false}), b.getDenseBoolArrayAttr({false}),
+        b.getArrayAttr({b.getUnitAttr()}),
         b.getArrayAttr(
             {gpt::AppendAttr::get(b.getContext(), gpt::Append::None)}),
-        IntegerAttr(), IntegerAttr(), 1);
+        IntegerAttr(), IntegerAttr(), gpt::NormKindAttr(), FloatAttr(), 1);
     Block *block = b.createBlock(&gemm.getEpilogues()[0], {}, {b.getF32Type()},
                                  {linear.getLoc()});
     Value y = block->getArgument(0);

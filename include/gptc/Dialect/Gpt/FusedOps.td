@@ -15,6 +15,7 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
   let description = [{
     x [T, K]. *Sections* (default): weights are concatenated along N; section i has its own weight, optional bias, optional
     rope, region and destination. *Lanes* (`lanes`): weights have equal N and one region sees one accumulator of each.
+    With `norm` the rows of x go through a layer_norm or rms_norm with gamma (and beta) of [K] and eps first.
 
     Region arguments, all f32 scalars, in this order: one accumulator (sections) or one per weight (lanes), each with its
     bias added; then, if the section has a rope: the accumulator of the rotary partner channel, cos, signed sin
@@ -36,13 +37,17 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
     Optional<Gpt_Ids>:$positions,
     Optional<Gpt_Ids>:$sequences,
     Optional<Gpt_KVCacheType>:$cache,
+    Optional<Gpt_Tensor>:$gamma,
+    Optional<Gpt_Tensor>:$beta,
     UnitAttr:$lanes,
     DenseBoolArrayAttr:$in_out,            // one per weight: stored [in, out]
     DenseBoolArrayAttr:$has_bias,          // one per weight
     ArrayAttr:$ropes,                      // one per section: rope_pairs or unit
     ArrayAttr:$appends,                    // one per section: append
     OptionalAttr<I64Attr>:$layer,
-    OptionalAttr<I64Attr>:$rotary);        // none: all channels of a head
+    OptionalAttr<I64Attr>:$rotary,         // none: all channels of a head
+    OptionalAttr<Gpt_NormKindAttr>:$norm,  // none: x as it is
+    OptionalAttr<F64Attr>:$eps);           // of the norm
   let results = (outs Variadic<Gpt_Tensor>:$outputs, Optional<Gpt_KVCacheType>:$cache_result);
   let regions = (region VariadicRegion<SizedRegion<1>>:$epilogues);
   let hasCustomAssemblyFormat = 1;

@@ -31,6 +31,12 @@ def Gpt_Append : I32EnumAttr<"Append", "KV cache destination", [
   ]> { let cppNamespace = "gptc::gpt"; let genSpecializedAttr = 0; }
 def Gpt_AppendAttr : EnumAttr<Gpt_Dialect, Gpt_Append, "append">;
 
+// Which norm the rows of a GEMM go through first.
+def Gpt_NormKind : I32EnumAttr<"NormKind", "norm", [
+    I32EnumAttrCase<"Layer", 0, "layer">, I32EnumAttrCase<"Rms", 1, "rms">
+  ]> { let cppNamespace = "gptc::gpt"; let genSpecializedAttr = 0; }
+def Gpt_NormKindAttr : EnumAttr<Gpt_Dialect, Gpt_NormKind, "norm_kind">;
+
 // How a weight's elements are stored; the tensor type is the logical one.
 def Gpt_Storage : I32EnumAttr<"Storage", "weight storage format", [
     I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"F16", 1, "f16">,
