@@ -4,7 +4,8 @@ import itertools
 import numpy as np
 
 from attention_graphs import CAUSAL, LEVELS, Case, Entry, attention, attention_text, inf, oracle, tensor
-from harness import main, run, same_bits, written
+from harness import compiled, main, run, same_bits, written
+from package import Package
 
 
 class Reports(Case):
@@ -19,7 +20,7 @@ class Reports(Case):
                 self.close(got.ravel(), [max(i + sk - sq, 0) / 2 for i in range(sq)])
 
     def test_b02_lengths_that_are_no_tiles(self):
-        lengths = (1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 257, 1025)
+        lengths = (1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 255, 257, 1023, 1025, 4095)
         for level in LEVELS:
             entry = attention(level, 1, 1, "?", "?", 1)
             for sk in lengths:
@@ -27,6 +28,49 @@ class Reports(Case):
                     q, ones = np.zeros((1, sq, 1)), np.ones((1, sk, 1))
                     self.close(entry(q=q, k=ones, v=ones), np.ones((1, sq, 1)), 1e-6)
                     self.close(entry(q=q - 40, k=ones, v=ones), np.ones((1, sq, 1)), 1e-6)
+
+    def test_b02_stale_keys(self):
+        """What pages held before a sequence was cut back, NaN and infinity, enters no sum: the mean of the values 0, 1 and 2 is 1."""
+        text = """module attributes {gpt.name = "stale", gpt.context = 256 : i64} {
+  ml_program.global private @emb(#ml_program.extern<tensor<5x16xf32>>) : tensor<5x16xf32>
+  ml_program.global private @zero(#ml_program.extern<tensor<16x16xf32>>) : tensor<16x16xf32>
+  ml_program.global private @one(#ml_program.extern<tensor<16x16xf32>>) : tensor<16x16xf32>
+  ml_program.global private @head(#ml_program.extern<tensor<5x16xf32>>) : tensor<5x16xf32>
+  func.func @forward(%tokens: tensor<?xi32>) -> (tensor<?x5xf32> {gpt.result = "logits"}) {
+    %emb = ml_program.global_load_const @emb : tensor<5x16xf32>
+    %zero = ml_program.global_load_const @zero : tensor<16x16xf32>
+    %one = ml_program.global_load_const @one : tensor<16x16xf32>
+    %head = ml_program.global_load_const @head : tensor<5x16xf32>
+    %x = gpt.embedding %emb, %tokens : tensor<5x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+    %q = gpt.linear %x, %zero : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+    %k = gpt.linear %x, %one : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+    %v = gpt.linear %x, %one : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+    %qh = gpt.split_heads %q : tensor<?x16xf32> -> tensor<1x?x16xf32>
+    %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<1x?x16xf32>
+    %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<1x?x16xf32>
+    %s = gpt.matmul %qh, %kh transpose_b : tensor<1x?x16xf32>, tensor<1x?x16xf32> -> tensor<1x?x?xf32>
+    %m = gpt.causal_mask %s : tensor<1x?x?xf32>
+    %p = gpt.softmax %m : tensor<1x?x?xf32>
+    %o = gpt.matmul %p, %vh : tensor<1x?x?xf32>, tensor<1x?x16xf32> -> tensor<1x?x16xf32>
+    %c = gpt.merge_heads %o : tensor<1x?x16xf32> -> tensor<?x16xf32>
+    %y = gpt.linear %c, %head : tensor<?x16xf32>, tensor<5x16xf32> -> tensor<?x5xf32>
+    return %y : tensor<?x5xf32>
+  }
+}
+"""
+        # Tokens 0, 1 and 2 are their numbers; 3 and 4 are what must not be seen.
+        weights = {"emb": np.repeat(np.float32([[0], [1], [2], [np.nan], [inf]]), 16, 1), "zero": np.zeros((16, 16), np.float32),
+                   "one": np.eye(16, dtype=np.float32), "head": np.eye(5, 16, dtype=np.float32)}
+        mlir = written(text)
+        for level in LEVELS:
+            with Package(compiled(mlir, level)).open(weights) as model, model.session(sequences=2, pages=4) as session:
+                for bad in ([3] * 100 + [4] * 28, [4, 3] * 64):
+                    for sequence in (0, 1):  # pages go from one sequence to the other
+                        session.step(bad, sequences=[sequence] * 128, rows=[])
+                        logits = session.step([0, 1, 2], sequences=[sequence] * 3)
+                        self.close(logits, np.repeat([[0], [0.5], [1]], 5, 1), 1e-6)
+                        one = session.step([0], positions=[3], sequences=[sequence])
+                        self.close(one, np.full((1, 5), 0.75), 1e-6)
 
     def test_b03_hidden_rows_and_tiles(self):
         for level, boolean in itertools.product(LEVELS, (False, True)):

@@ -161,6 +161,15 @@ class Reports(Numbers):
             cases.append(Case({"x": T}, {"g": np.ones(n)}, f"    %n = gpt.rms_norm %x, %g eps 1.0e-5 : {T}, tensor<{n}xf32>", {"n": T}, check))
         check_all(self, cases)
 
+    # B02 (c), tails of K: a linear of ones sums K of them, whatever K is.
+    def test_b02_all_ones(self):
+        cases = []
+        for k in (2044, 770, 65, 1):
+            X = tensor(("?", k))
+            check = lambda entry, k=k: [self.close(entry(x=np.ones((rows, k)))["y"], np.full((rows, 5), k), 0) for rows in (1, 4, 40)]
+            cases.append(Case({"x": X}, {"w": np.ones((5, k))}, f"    %y = gpt.linear %x, %w : {X}, tensor<5x{k}xf32> -> tensor<?x5xf32>", {"y": "tensor<?x5xf32>"}, check))
+        check_all(self, cases)
+
     # B16, epsilon: each norm keeps its own, whatever is fused around it; a row of zeros gives beta.
     def test_b16_each_norm_keeps_its_epsilon(self):
         T, C = tensor(("?", 2)), "tensor<2xf32>"

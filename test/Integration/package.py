@@ -140,9 +140,16 @@ class Session(Closing):
         wanted = (Tensor * len(outputs))(*(Tensor(name.encode()) for name in outputs))
         call = lambda: self.package.api.run(self.handle, entry.encode(), given, len(given), wanted, len(wanted))
         self.package.check(call())
-        results = {}
+        results, canaries = {}, {}
         for name, tensor in zip(outputs, wanted):
-            results[name] = np.full(tensor.shape[:tensor.rank], np.nan, np.float32)
-            tensor.data, tensor.capacity_bytes = results[name].ctypes.data, results[name].nbytes
+            shape = tensor.shape[:tensor.rank]
+            count = int(np.prod(shape, dtype=np.int64))
+            room = np.full(count + 32, np.nan, np.float32)  # and 32 more, which must stay as they are
+            results[name], canaries[name] = room[:count].reshape(shape), room[count:]
+            canaries[name].view(np.int32)[:] = 0x5a5a5a5a
+            tensor.data, tensor.capacity_bytes = room.ctypes.data, 4 * count
         self.package.check(call())
+        for name, canary in canaries.items():
+            if np.any(canary.view(np.int32) != 0x5a5a5a5a):
+                raise AssertionError(f"output '{name}' was written past its end")
         return results
