@@ -9,7 +9,9 @@
 // less, and the normalised rows are never written. But then each thread
 // normalises every row that it multiplies, where threads would share the rows
 // of a kernel. So it pays where a row's norm is little beside one thread's
-// share of the row's products (see normPays), which only wide GEMMs have.
+// share of the row's products, which only wide GEMMs have: in vector
+// operations the norm is 6 K (three passes of two) and the share K N / threads.
+// It may be one part in ten of it on 16 threads, so N >= 10 * 6 * 16.
 //
 // Refuses a norm with another user, which needs the normalised rows too.
 //
@@ -35,12 +37,6 @@ int64_t outFeatures(gpt::FusedGemmOp gemm) {
   return features;
 }
 
-/// Output features from which on the prologue pays. In vector operations, a
-/// row's norm is 6 K (three passes of two), one thread's share of its products
-/// K N / threads. The norm may be one part in ten of it on the 16 threads that
-/// a server's socket gives a model: N >= 10 * 6 * 16.
-constexpr int64_t leastFeatures = 960;
-
 struct Match {
   Operation *norm;
   Value x, gamma, beta;
@@ -48,7 +44,8 @@ struct Match {
   FloatAttr eps;
 };
 
-FailureOr<Match> matchNorm(gpt::FusedGemmOp gemm, Refuse refuse) {
+FailureOr<Match> matchNorm(gpt::FusedGemmOp gemm, int64_t leastFeatures,
+                           Refuse refuse) {
   if (gemm.getNorm())
     return failure();
   Match match;
@@ -81,13 +78,15 @@ FailureOr<Match> matchNorm(gpt::FusedGemmOp gemm, Refuse refuse) {
 }
 
 struct FuseNormPattern : OpRewritePattern<gpt::FusedGemmOp> {
-  FuseNormPattern(MLIRContext *context, Pass::Statistic &numFused)
-      : OpRewritePattern(context), numFused(numFused) {}
+  FuseNormPattern(MLIRContext *context, int64_t leastFeatures,
+                  Pass::Statistic &numFused)
+      : OpRewritePattern(context), leastFeatures(leastFeatures),
+        numFused(numFused) {}
 
   LogicalResult matchAndRewrite(gpt::FusedGemmOp gemm,
                                 PatternRewriter &rewriter) const override {
     FailureOr<Match> match =
-        matchNorm(gemm, [&](Operation *op, const Twine &why) {
+        matchNorm(gemm, leastFeatures, [&](Operation *op, const Twine &why) {
           return rewriter.notifyMatchFailure(op, why);
         });
     if (failed(match))
@@ -108,17 +107,20 @@ struct FuseNormPattern : OpRewritePattern<gpt::FusedGemmOp> {
     return success();
   }
 
+  int64_t leastFeatures;
   Pass::Statistic &numFused;
 };
 
 struct FuseNorm : impl::FuseNormBase<FuseNorm> {
+  using FuseNormBase::FuseNormBase;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<FuseNormPattern>(&getContext(), numFused);
+    patterns.add<FuseNormPattern>(&getContext(), leastFeatures, numFused);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
-    getOperation()->walk([](gpt::FusedGemmOp gemm) {
-      (void)matchNorm(gemm, [](Operation *op, const Twine &why) {
+    getOperation()->walk([&](gpt::FusedGemmOp gemm) {
+      (void)matchNorm(gemm, leastFeatures, [](Operation *op, const Twine &why) {
         remarkMissed(op, "fusion", kName, why);
         return failure();
       });

@@ -13,21 +13,34 @@
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace gptc;
 
 namespace {
 struct Entry {
   StringRef name;
-  std::unique_ptr<Pass> (*create)();
+  std::unique_ptr<Pass> (*create)(const FusionOptions &);
 };
+
+template <std::unique_ptr<Pass> (*make)()>
+std::unique_ptr<Pass> plain(const FusionOptions &) {
+  return make();
+}
+
+std::unique_ptr<Pass> fuseNorm(const FusionOptions &options) {
+  FuseNormOptions own;
+  if (options.leastNormFeatures)
+    own.leastFeatures = options.leastNormFeatures;
+  return createFuseNorm(own);
+}
 } // namespace
 
 static ArrayRef<Entry> fusions() {
   static const Entry entries[] = {
-      {"fuse-qkv", gptc::createFuseQkv},
-      {"fuse-attention", gptc::createFuseAttention},
-      {"fuse-rope-kv", gptc::createFuseRopeKV},
-      {"fuse-epilogue", gptc::createFuseEpilogue},
-      {"fuse-norm", gptc::createFuseNorm},
+      {"fuse-qkv", plain<gptc::createFuseQkv>},
+      {"fuse-attention", plain<gptc::createFuseAttention>},
+      {"fuse-rope-kv", plain<gptc::createFuseRopeKV>},
+      {"fuse-epilogue", plain<gptc::createFuseEpilogue>},
+      {"fuse-norm", fuseNorm},
   };
   return entries;
 }
@@ -47,7 +60,7 @@ void gptc::buildFusionPipeline(OpPassManager &pm,
   pm.addPass(createCSEPass());
   for (const Entry &entry : fusions())
     if (!llvm::is_contained(options.disabled, entry.name))
-      pm.addPass(entry.create());
+      pm.addPass(entry.create(options));
   pm.addPass(createLowerRope());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -64,6 +77,10 @@ namespace {
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   ListOption<std::string> disabled{*this, "disable",
                                    llvm::cl::desc("Fusions to leave out")};
+  Option<int64_t> leastNormFeatures{
+      *this, "least-norm-features",
+      llvm::cl::desc("As gpt-fuse-norm's least-features; 0: its default"),
+      llvm::cl::init(0)};
 };
 } // namespace
 
@@ -74,6 +91,7 @@ void gptc::registerFusionPipelines() {
         FusionOptions fusion;
         fusion.disabled.assign(options.disabled.begin(),
                                options.disabled.end());
+        fusion.leastNormFeatures = options.leastNormFeatures;
         buildFusionPipeline(pm, fusion);
       });
   PassPipelineRegistration<>("gpt-unfused-pipeline", "What -O0 runs instead",

@@ -92,10 +92,11 @@ struct Compiler {
         });
     good = good && phase(module, "fusion says why it fails",
                          [&](OpPassManager &manager) {
-                           if (fused)
-                             buildFusionPipeline(manager);
-                           else
-                             buildUnfusedPipeline(manager);
+                           if (!fused)
+                             return buildUnfusedPipeline(manager);
+                           FusionOptions options;
+                           options.leastNormFeatures = 1;
+                           buildFusionPipeline(manager, options);
                          });
     good = good && phase(module, "outlining says why it fails",
                          [](OpPassManager &manager) {

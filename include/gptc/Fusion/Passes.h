@@ -17,6 +17,8 @@ namespace gptc {
 struct FusionOptions {
   /// Fusions left out, by the names of fusionNames().
   std::vector<std::string> disabled;
+  /// As gpt-fuse-norm's option least-features; 0: its default.
+  int64_t leastNormFeatures = 0;
 };
 
 /// The names that FusionOptions::disabled may hold, in the order of the

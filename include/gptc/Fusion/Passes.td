@@ -75,6 +75,8 @@ def FuseNorm : FusionPass<"gpt-fuse-norm"> {
     ```
     where the GEMM has so many output features that to normalise all rows on every thread costs less than a kernel.
   }];
+  let options = [Option<"leastFeatures", "least-features", "int64_t", "960",
+                        "Output features of a GEMM from which on a norm is fused into it">];
 }
 
 #endif

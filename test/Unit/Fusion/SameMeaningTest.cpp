@@ -106,13 +106,24 @@ protected:
 };
 } // namespace
 
+/// The default is for wider models.
+static gptc::FusionOptions withNorms() {
+  gptc::FusionOptions options;
+  options.leastNormFeatures = 1;
+  return options;
+}
+
+static void fuseAll(mlir::OpPassManager &pm) {
+  gptc::buildFusionPipeline(pm, withNorms());
+}
+
 TEST_P(SameMeaningTest, Unfused) {
   compile(gptc::buildUnfusedPipeline);
   expectSameInPieces();
 }
 
 TEST_P(SameMeaningTest, Fused) {
-  compile([](mlir::OpPassManager &pm) { gptc::buildFusionPipeline(pm); });
+  compile(fuseAll);
   // Four GEMMs and one attention in each of the two layers, and the LM head.
   unsigned gemms = 0, attentions = 0, left = 0;
   module->walk([&](mlir::Operation *op) {
@@ -120,7 +131,8 @@ TEST_P(SameMeaningTest, Fused) {
     attentions += mlir::isa<gptc::gpt::FlashAttentionOp>(op);
     left += mlir::isa<gptc::gpt::LinearOp, gptc::gpt::MatmulOp,
                       gptc::gpt::RopeOp, gptc::gpt::RotateOp,
-                      gptc::gpt::KVAppendOp, gptc::gpt::SplitHeadsOp>(op);
+                      gptc::gpt::KVAppendOp, gptc::gpt::SplitHeadsOp,
+                      gptc::gpt::LayerNormOp, gptc::gpt::RmsNormOp>(op);
   });
   EXPECT_EQ(gemms, 9u);
   EXPECT_EQ(attentions, 2u);
@@ -129,7 +141,7 @@ TEST_P(SameMeaningTest, Fused) {
 }
 
 TEST_P(SameMeaningTest, RaggedBatch) {
-  compile([](mlir::OpPassManager &pm) { gptc::buildFusionPipeline(pm); });
+  compile(fuseAll);
   // Sequence 7: tokens 0 .. 2; sequence 2: tokens 0 .. 1; then one more each.
   const auto &p = kPrompt;
   auto got =
@@ -151,7 +163,7 @@ TEST_P(SameMeaningTest, EachFusionLeftOut) {
     SCOPED_TRACE("without " + name.str());
     module = graph->clone();
     compile([&](mlir::OpPassManager &pm) {
-      gptc::FusionOptions options;
+      gptc::FusionOptions options = withNorms();
       options.disabled.push_back(name.str());
       gptc::buildFusionPipeline(pm, options);
     });
