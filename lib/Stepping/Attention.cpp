@@ -160,9 +160,9 @@ LogicalResult Matcher::visitScale(gpt::ScaleOp op) {
 
 LogicalResult Matcher::visitMask(gpt::MaskOp op) {
   if (result.mask)
-    return refuse(op, "expected at most one mask beside the causal one; add "
-                      "additive masks together and combine boolean ones with "
-                      "arith.andi");
+    return refuse(op, "expected masks that go together, beside the causal one: "
+                      "one of them with all dimensions of the others, and no "
+                      "numbers to fill with or equal ones");
   result.mask = op.getMask();
   result.maskOp = op;
   if (auto fill = op.getFill()) {

@@ -13,6 +13,10 @@
 //           %m = gpt.mask %b, %visible             (gpt.causal_mask, if that is
 //           %p = gpt.softmax %m                     what its constant says)
 //
+// Masks one after the other become one: additive ones their sum, boolean ones
+// their conjunction, one of each an additive mask of -inf where nothing is
+// visible.
+//
 // Changes only ops on the way from a product with transpose_b to a softmax that
 // have no other user, and what scales q and k. Numbers change by rounding at
 // most: moving a factor that is a power of two keeps every bit, another one
@@ -125,6 +129,8 @@ private:
   Value visitRuntimeScale(Operation *op, Value x, Value factor);
   Value visitSelect(arith::SelectOp op, Value x, bool inverted);
   Value visitMask(gpt::MaskOp op, bool only);
+  void mergeMasks(Value last);
+  Value mergedMask(gpt::MaskOp inner, gpt::MaskOp outer, bool adjacent);
 
   IRRewriter rewriter;
   Pass::Statistic &numChanged;
@@ -425,6 +431,97 @@ void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
   rewriter.replaceOp(op, made);
 }
 
+/// Whether the dimensions of `mask`, the last ones of some scores, serve all of
+/// those that `other` has.
+static bool covers(RankedTensorType mask, RankedTensorType other) {
+  if (mask.getRank() < other.getRank())
+    return false;
+  auto shape = mask.getShape().take_back(other.getRank());
+  return llvm::all_of(llvm::zip(shape, other.getShape()), [](auto sizes) {
+    auto [size, its] = sizes;
+    return its == 1 || size != 1;
+  });
+}
+
+/// The one mask that hides what both hide, made at the builder; nothing if
+/// neither has all dimensions of both, or if they fill with numbers that do not
+/// go together. `adjacent`: no causal mask stands between.
+Value Canonicalizer::mergedMask(gpt::MaskOp inner, gpt::MaskOp outer,
+                                bool adjacent) {
+  Location loc = outer.getLoc();
+  Value a = inner.getMask(), b = outer.getMask();
+  auto type = [](Value mask) { return cast<RankedTensorType>(mask.getType()); };
+  auto isBoolean = [&](Value mask) {
+    return type(mask).getElementType().isInteger(1);
+  };
+  bool filled = false;
+  for (gpt::MaskOp mask : {inner, outer})
+    filled |= mask.getFill() && mask.getFill()->isFinite();
+  if (filled && (!adjacent || inner.getFillAttr() != outer.getFillAttr()))
+    return {};
+  Value wide = covers(type(a), type(b))   ? a
+               : covers(type(b), type(a)) ? b
+                                          : Value();
+  if (!wide)
+    return {};
+  auto expanded = [&](Value value) -> Value {
+    auto wanted = type(wide).clone(type(value).getElementType());
+    if (type(value) == wanted)
+      return value;
+    return gpt::BroadcastOp::create(rewriter, loc, wanted, value, wide);
+  };
+  a = expanded(a);
+  b = expanded(b);
+  if (isBoolean(a) && isBoolean(b))
+    return arith::AndIOp::create(rewriter, loc, a, b);
+  if (!isBoolean(a) && !isBoolean(b))
+    return arith::AddFOp::create(rewriter, loc, a, b);
+  if (isBoolean(b))
+    std::swap(a, b);
+  auto number = RankedTensorType::get({}, rewriter.getF32Type());
+  Value hidden = arith::ConstantOp::create(
+      rewriter, loc,
+      DenseElementsAttr::get(number, -std::numeric_limits<float>::infinity()));
+  return arith::SelectOp::create(rewriter, loc, a, b, expanded(hidden));
+}
+
+/// Masks with nothing but causal masks between them become one. The last of
+/// them computes `last`.
+void Canonicalizer::mergeMasks(Value last) {
+  gpt::MaskOp outer;
+  bool adjacent = true;
+  for (Operation *op = last.getDefiningOp(); op && hasOneUser(op);) {
+    Operation *next =
+        op->getNumOperands() ? op->getOperand(0).getDefiningOp() : nullptr;
+    if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
+      Value merged;
+      if (outer) {
+        rewriter.setInsertionPoint(outer);
+        merged = mergedMask(mask, outer, adjacent);
+      }
+      if (merged) {
+        ++numChanged;
+        rewriter.modifyOpInPlace(outer, [&] {
+          outer.getMaskMutable().assign(merged);
+          if (!cast<RankedTensorType>(merged.getType())
+                   .getElementType()
+                   .isInteger(1))
+            outer.removeFillAttr();
+        });
+        rewriter.replaceOp(mask, mask.getS());
+      } else {
+        outer = mask;
+        adjacent = true;
+      }
+    } else if (isa<gpt::CausalMaskOp>(op)) {
+      adjacent = false;
+    } else {
+      outer = {};
+    }
+    op = next;
+  }
+}
+
 void Canonicalizer::run(gpt::SoftmaxOp softmax) {
   Way way;
   if (!findWay(softmax.getX(), way))
@@ -437,6 +534,7 @@ void Canonicalizer::run(gpt::SoftmaxOp softmax) {
                   }) == 1;
   for (auto [op, operand] : llvm::reverse(way.steps))
     visit(op, operand, onlyMask && op == way.steps.front().first);
+  mergeMasks(softmax.getX());
 }
 
 namespace {
