@@ -57,7 +57,8 @@ bool hasOneUser(Operation *op) {
 /// stand between the product and the softmax: nothing for others.
 SmallVector<unsigned, 2> scoreOperands(Operation *op) {
   if (isa<gpt::ScaleOp, gpt::SoftcapOp, gpt::AlibiOp, gpt::MaskOp,
-          gpt::CausalMaskOp, arith::NegFOp, math::TanhOp, arith::DivFOp>(op))
+          gpt::CausalMaskOp, arith::NegFOp, math::TanhOp, arith::DivFOp,
+          arith::SubFOp>(op))
     return {0};
   if (isa<arith::MulFOp, arith::AddFOp>(op))
     return {0, 1};
@@ -403,9 +404,12 @@ void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
     Value factor = unbroadcast(other);
     if (factor != other)
       made = visitRuntimeScale(op, x, factor);
-  } else if (isa<arith::AddFOp>(op)) {
-    made = gpt::MaskOp::create(rewriter, op->getLoc(), x.getType(), x,
-                               unbroadcast(other), FloatAttr());
+  } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+    Value mask = unbroadcast(other);
+    if (isa<arith::SubFOp>(op))
+      mask = rewriter.createOrFold<arith::NegFOp>(op->getLoc(), mask);
+    made = gpt::MaskOp::create(rewriter, op->getLoc(), x.getType(), x, mask,
+                               FloatAttr());
     if (Value simpler =
             visitMask(made.getDefiningOp<gpt::MaskOp>(), onlyMask)) {
       rewriter.eraseOp(made.getDefiningOp());
@@ -530,7 +534,7 @@ void Canonicalizer::run(gpt::SoftmaxOp softmax) {
   // From the product on, so that an op sees what the ones before became.
   bool onlyMask = llvm::count_if(way.steps, [](auto &step) {
                     return isa<gpt::MaskOp, gpt::CausalMaskOp, arith::AddFOp,
-                               arith::SelectOp>(step.first);
+                               arith::SubFOp, arith::SelectOp>(step.first);
                   }) == 1;
   for (auto [op, operand] : llvm::reverse(way.steps))
     visit(op, operand, onlyMask && op == way.steps.front().first);

@@ -72,6 +72,11 @@ class Spellings(Case):
         self.check("    %c = gpt.causal_mask %s : !s\n    %m = gpt.mask %c, %mask : !s, tensor<?xi1>", more={"mask": (("?",), "i1")},
                    given=lambda r, sq, sk: {"mask": r.random(sk) < 0.7}, mask=lambda extra, sq, sk: extra["mask"], causal=True)
 
+    def test_subtracted_mask(self):
+        self.check("    %w = gpt.broadcast %mask like %s : tensor<?x?xf32>, !s -> !s\n    %m = arith.subf %s, %w : !s", more={"mask": ("?", "?")},
+                   given=lambda r, sq, sk: {"mask": np.where(r.random((sq, sk)) < 0.3, 1e9, r.normal(size=(sq, sk)))},
+                   mask=lambda extra, sq, sk: -np.asarray(extra["mask"], np.float32).astype(np.float64), sizes=((5, 5), (70, 131), (1, 3)))
+
     def test_several_masks(self):
         # Causal and padding as the tensors that other runtimes hand over, alone and together, in both kinds and orders.
         lower = lambda sq, sk: np.arange(sk) <= np.arange(sq)[:, None] + sk - sq

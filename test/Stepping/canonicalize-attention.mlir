@@ -280,3 +280,36 @@ func.func @mixed_masks(%q: tensor<2x?x8xf32>, %a: tensor<?x?xf32>, %b: tensor<?x
   %p = gpt.softmax %n : tensor<2x?x?xf32>
   return %p : tensor<2x?x?xf32>
 }
+
+// What is taken away is a mask of the negated numbers; a constant is negated
+// here, and may say the causal mask.
+// CHECK-LABEL: func @subtracted
+// CHECK-SAME:  %[[Q:[a-z0-9]*]]: tensor<2x?x8xf32>, %[[A:[a-z0-9]*]]: tensor<?x?xf32>, %[[R:[a-z0-9]*]]: tensor<2x2x8xf32>
+// CHECK:       %[[N:.*]] = arith.negf %[[A]]
+// CHECK-NEXT:  %[[M:.*]] = gpt.mask %{{.*}}, %[[N]]
+// CHECK-NEXT:  gpt.softmax %[[M]]
+// CHECK:       %[[C:.*]] = gpt.causal_mask
+// CHECK-NEXT:  gpt.softmax %[[C]]
+func.func @subtracted(%q: tensor<2x?x8xf32>, %a: tensor<?x?xf32>, %r: tensor<2x2x8xf32>) -> (tensor<2x?x?xf32>, tensor<2x2x2xf32>) {
+  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %w = gpt.broadcast %a like %s : tensor<?x?xf32>, tensor<2x?x?xf32> -> tensor<2x?x?xf32>
+  %m = arith.subf %s, %w : tensor<2x?x?xf32>
+  %p = gpt.softmax %m : tensor<2x?x?xf32>
+  %t = gpt.matmul %r, %r transpose_b : tensor<2x2x8xf32>, tensor<2x2x8xf32> -> tensor<2x2x2xf32>
+  %k = arith.constant dense<[[0.0, 1.0e10], [0.0, 0.0]]> : tensor<2x2xf32>
+  %c = gpt.broadcast %k like %t : tensor<2x2xf32>, tensor<2x2x2xf32> -> tensor<2x2x2xf32>
+  %n = arith.subf %t, %c : tensor<2x2x2xf32>
+  %o = gpt.softmax %n : tensor<2x2x2xf32>
+  return %p, %o : tensor<2x?x?xf32>, tensor<2x2x2xf32>
+}
+
+// Scores that are taken away from something are no scores any more.
+// CHECK-LABEL: func @subtracted_scores
+// CHECK:       arith.subf %{{.*}}, %{{.*}} : tensor<2x?x?xf32>
+// CHECK-NEXT:  gpt.softmax
+func.func @subtracted_scores(%q: tensor<2x?x8xf32>, %a: tensor<2x?x?xf32>) -> tensor<2x?x?xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %m = arith.subf %a, %s : tensor<2x?x?xf32>
+  %p = gpt.softmax %m : tensor<2x?x?xf32>
+  return %p : tensor<2x?x?xf32>
+}
