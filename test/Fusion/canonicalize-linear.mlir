@@ -2,6 +2,8 @@
 
 ml_program.global private @w(#ml_program.extern) : tensor<24x16xf32>
 ml_program.global private @b(#ml_program.extern) : tensor<24xf32>
+ml_program.global private @b8(#ml_program.extern) : tensor<8xf32>
+ml_program.global private @b12(#ml_program.extern) : tensor<12xf32>
 
 // The bias on the left.
 // CHECK-LABEL: func @sum
@@ -35,4 +37,60 @@ func.func @unchanged(%x: tensor<?x16xf32>, %c: tensor<24xf32>) -> (tensor<?x24xf
   %cs = gpt.broadcast %c like %y2 : tensor<24xf32>, tensor<?x24xf32> -> tensor<?x24xf32>
   %z2 = arith.addf %y2, %cs : tensor<?x24xf32>
   return %y, %z, %z1, %z2 : tensor<?x24xf32>, tensor<?x24xf32>, tensor<?x24xf32>, tensor<?x24xf32>
+}
+
+// Sizes of the sum before the bias are those of the sum after it: the linear is
+// there once.
+// CHECK-LABEL: func @sizes
+// CHECK:       %[[Y:.*]] = gpt.linear {{.*}} bias
+// CHECK-NEXT:  %[[L:.*]] = gpt.broadcast %{{.*}} like %[[Y]]
+// CHECK-NEXT:  return %[[Y]], %[[L]]
+func.func @sizes(%x: tensor<?x16xf32>, %f: tensor<1x1xf32>) -> (tensor<?x24xf32>, tensor<?x24xf32>) {
+  %w = ml_program.global_load_const @w : tensor<24x16xf32>
+  %y = gpt.linear %x, %w : tensor<?x16xf32>, tensor<24x16xf32> -> tensor<?x24xf32>
+  %l = gpt.broadcast %f like %y : tensor<1x1xf32>, tensor<?x24xf32> -> tensor<?x24xf32>
+  %b = ml_program.global_load_const @b : tensor<24xf32>
+  %bs = gpt.broadcast %b like %y : tensor<24xf32>, tensor<?x24xf32> -> tensor<?x24xf32>
+  %z = arith.addf %bs, %y : tensor<?x24xf32>
+  return %z, %l : tensor<?x24xf32>, tensor<?x24xf32>
+}
+
+// A packed projection whose parts get biases of their own, all but one.
+// CHECK-LABEL: func @parts
+// CHECK-SAME:  %[[X:.*]]: tensor<?x16xf32>
+// CHECK-DAG:   %[[W:.*]] = ml_program.global_load_const @w
+// CHECK-DAG:   %[[B:.*]] = ml_program.global_load_const @b8
+// CHECK-DAG:   %[[W0:.*]] = tensor.extract_slice %[[W]][0, 0] [8, 16] [1, 1]
+// CHECK-DAG:   %[[W1:.*]] = tensor.extract_slice %[[W]][8, 0] [8, 16] [1, 1]
+// CHECK-DAG:   %[[W2:.*]] = tensor.extract_slice %[[W]][16, 0] [8, 16] [1, 1]
+// CHECK-DAG:   %[[Q:.*]] = gpt.linear %[[X]], %[[W0]] bias %[[B]]
+// CHECK-DAG:   %[[K:.*]] = gpt.linear %[[X]], %[[W1]] :
+// CHECK-DAG:   %[[V:.*]] = gpt.linear %[[X]], %[[W2]] bias %[[B]]
+// CHECK:       return %[[Q]], %[[K]], %[[V]]
+func.func @parts(%x: tensor<?x16xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) {
+  %w = ml_program.global_load_const @w : tensor<24x16xf32>
+  %b = ml_program.global_load_const @b8 : tensor<8xf32>
+  %y = gpt.linear %x, %w : tensor<?x16xf32>, tensor<24x16xf32> -> tensor<?x24xf32>
+  %q, %k, %v = gpt.split %y : tensor<?x24xf32> -> tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
+  %bs = gpt.broadcast %b like %q : tensor<8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %qb = arith.addf %q, %bs : tensor<?x8xf32>
+  %vb = arith.addf %bs, %v : tensor<?x8xf32>
+  return %qb, %k, %vb : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
+}
+
+// Another user of the packed result, and parts that are used before the bias:
+// the split stays.
+// CHECK-LABEL: func @packed_stays
+// CHECK-COUNT-2: gpt.split
+func.func @packed_stays(%x: tensor<?x16xf32>) -> (tensor<?x12xf32>, tensor<?x24xf32>, tensor<?x12xf32>, tensor<?x12xf32>) {
+  %w = ml_program.global_load_const @w : tensor<24x16xf32>
+  %b = ml_program.global_load_const @b12 : tensor<12xf32>
+  %y = gpt.linear %x, %w : tensor<?x16xf32>, tensor<24x16xf32> -> tensor<?x24xf32>
+  %p, %r = gpt.split %y : tensor<?x24xf32> -> tensor<?x12xf32>, tensor<?x12xf32>
+  %bs = gpt.broadcast %b like %p : tensor<12xf32>, tensor<?x12xf32> -> tensor<?x12xf32>
+  %pb = arith.addf %p, %bs : tensor<?x12xf32>
+  %y1 = gpt.linear %x, %w : tensor<?x16xf32>, tensor<24x16xf32> -> tensor<?x24xf32>
+  %p1, %r1 = gpt.split %y1 : tensor<?x24xf32> -> tensor<?x12xf32>, tensor<?x12xf32>
+  %pb1 = arith.addf %p1, %bs : tensor<?x12xf32>
+  return %pb, %y, %p1, %pb1 : tensor<?x12xf32>, tensor<?x24xf32>, tensor<?x12xf32>, tensor<?x12xf32>
 }
