@@ -158,7 +158,7 @@ class Diagnostics(unittest.TestCase):
         gemm = ('%y = "gpt.fused_gemm"(%x, %w) <{{appends = {}, has_bias = {}, in_out = {}, operandSegmentSizes = array<i32: {}>, '
                 'resultSegmentSizes = array<i32: {}>, ropes = {}}}> ({{\n^bb0(%acc: f32):\ngpt.yield %acc : f32\n}}) : '
                 '(tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>')
-        right = ["[#gpt<append none>]", "array<i1: false>", "array<i1: false>", "1, 1, 0, 0, 0, 0, 0, 0", "1, 0", "[unit]"]
+        right = ["[#gpt<append none>]", "array<i1: false>", "array<i1: false>", "1, 1, 0, 0, 0, 0, 0, 0, 0, 0", "1, 0", "[unit]"]
         for index, short in enumerate(["[]", "array<i1>", "array<i1>", "1, 1, 0, 0", "1", "[]"]):
             with self.subTest(short, index=index):
                 lists = right[:index] + [short] + right[index + 1:]
