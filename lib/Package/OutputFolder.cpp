@@ -78,6 +78,7 @@ private:
 /// The folders hold no others.
 static void removeAndRaise(int number) {
   char entries[4096];
+  const int before = errno;
   takeInterrupted();
   for (Interrupted &place : interrupted) {
     // Removing may move what has not been read.
@@ -97,6 +98,7 @@ static void removeAndRaise(int number) {
       ::sigaction(number, &earlierActions[i], nullptr);
   giveInterrupted();
   ::raise(number);
+  errno = before; // where the earlier action returns
 }
 
 static bool isTaken(const Interrupted &place) { return place.taken; }
