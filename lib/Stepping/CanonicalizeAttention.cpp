@@ -30,6 +30,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/SetVector.h"
 #include <cmath>
 
 using namespace mlir;
@@ -545,16 +546,20 @@ namespace {
 struct CanonicalizeAttention
     : impl::CanonicalizeAttentionBase<CanonicalizeAttention> {
   void runOnOperation() override {
-    SmallVector<gpt::SoftmaxOp> softmaxes;
-    getOperation()->walk([&](gpt::SoftmaxOp op) { softmaxes.push_back(op); });
+    llvm::SetVector<Operation *> softmaxes;
+    getOperation()->walk([&](gpt::SoftmaxOp op) { softmaxes.insert(op); });
     Canonicalizer canonicalizer(&getContext(), numChanged);
-    for (gpt::SoftmaxOp softmax : softmaxes) {
+    while (!softmaxes.empty()) {
+      auto softmax = cast<gpt::SoftmaxOp>(softmaxes.front());
+      softmaxes.erase(softmaxes.begin());
       canonicalizer.run(softmax);
-      // What scaled, repeated or filled is dead now.
+      // What scaled, repeated or filled is dead now; another softmax may be.
       for (Operation &op :
            llvm::make_early_inc_range(llvm::reverse(*softmax->getBlock())))
-        if (isOpTriviallyDead(&op))
+        if (isOpTriviallyDead(&op)) {
+          softmaxes.remove(&op);
           op.erase();
+        }
     }
   }
 };

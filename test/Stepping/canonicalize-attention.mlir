@@ -313,3 +313,19 @@ func.func @subtracted_scores(%q: tensor<2x?x8xf32>, %a: tensor<2x?x?xf32>) -> te
   %p = gpt.softmax %m : tensor<2x?x?xf32>
   return %p : tensor<2x?x?xf32>
 }
+
+// An attention that nothing uses goes, also when it is the next one.
+// CHECK-LABEL: func @dead_attention
+// CHECK-COUNT-1: gpt.softmax
+// CHECK-NOT:   gpt.softmax
+// CHECK:       return
+func.func @dead_attention(%q: tensor<2x?x8xf32>, %r: tensor<2x?x8xf32>) -> tensor<2x?x?xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %p = gpt.softmax %s : tensor<2x?x?xf32>
+  %s1 = gpt.matmul %r, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %p1 = gpt.softmax %s1 : tensor<2x?x?xf32>
+  %s2 = gpt.matmul %r, %r transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %p2 = gpt.softmax %s2 : tensor<2x?x?xf32>
+  %t2 = gpt.scale %p2 by 2.0 : tensor<2x?x?xf32>
+  return %p : tensor<2x?x?xf32>
+}
