@@ -9,13 +9,13 @@
 //           %p = gpt.softmax %m
 // Produces: %s = gpt.matmul %q, %k transpose_b
 //           %t = gpt.scale %s by 0.125
-//           %b = gpt.mask %t, %bias
-//           %m = gpt.mask %b, %visible             (gpt.causal_mask, if that is
-//           %p = gpt.softmax %m                     what its constant says)
+//           %m = gpt.mask %t, (arith.select %visible, %bias, -inf)
+//           %p = gpt.softmax %m
 //
-// Masks one after the other become one: additive ones their sum, boolean ones
-// their conjunction, one of each an additive mask of -inf where nothing is
-// visible.
+// Several masks become one (MergeMasks.cpp): additive ones their sum, boolean
+// ones their conjunction, one of each an additive mask of -inf where nothing is
+// visible. A constant mask becomes gpt.causal_mask if that is what it says
+// (ConstantMask.cpp).
 //
 // Changes only ops on the way from a product with transpose_b to a softmax that
 // have no other user, and what scales q and k. Numbers change by rounding at
@@ -24,12 +24,11 @@
 // the scores to q, where there are fewer numbers.
 //
 //===----------------------------------------------------------------------===//
+#include "Masks.h"
 #include "gptc/Stepping/Attention.h"
 #include "gptc/Stepping/Elementwise.h"
 #include "gptc/Stepping/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/SetVector.h"
 #include <cmath>
 
@@ -40,20 +39,6 @@ namespace gptc {
 #include "gptc/Stepping/Passes.h.inc"
 
 namespace {
-/// An added number, or a fill, of at most this hides a score: weights below
-/// exp(-1e9 + 88) times the largest are 0 in f32.
-constexpr double kHidden = -1e9;
-
-/// Whether one use, no more, needs the numbers of `op`: not only its sizes.
-bool hasOneUser(Operation *op) {
-  return op->getNumResults() == 1 &&
-         llvm::count_if(op->getUses(), [](OpOperand &use) {
-           auto broadcast = dyn_cast<gpt::BroadcastOp>(use.getOwner());
-           return !isa<tensor::DimOp>(use.getOwner()) &&
-                  !(broadcast && &use == &broadcast.getLikeMutable());
-         }) == 1;
-}
-
 /// The operand of `op` through which scores come, if it is an op that may
 /// stand between the product and the softmax: nothing for others.
 SmallVector<unsigned, 2> scoreOperands(Operation *op) {
@@ -130,9 +115,6 @@ private:
   Value visitScale(Operation *op, Value x, double factor);
   Value visitRuntimeScale(Operation *op, Value x, Value factor);
   Value visitSelect(arith::SelectOp op, Value x, bool inverted);
-  Value visitMask(gpt::MaskOp op, bool only);
-  void mergeMasks(Value last);
-  Value mergedMask(gpt::MaskOp inner, gpt::MaskOp outer, bool adjacent);
 
   IRRewriter rewriter;
   Pass::Statistic &numChanged;
@@ -274,119 +256,6 @@ Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted) {
                              attr);
 }
 
-namespace {
-/// A constant mask: which key each query sees.
-struct ConstantMask {
-  int64_t Sq = 0, Sk = 0;
-  SmallVector<bool> visible; // [Sq, Sk]
-  bool filled = false;       // hides by a finite number
-};
-} // namespace
-
-/// `constant` repeated to [Sq, Sk]. None if it differs by head, has numbers
-/// that are neither 0 nor hide, or hides a whole row by a finite number: that
-/// is an even mixture, not 0.
-static std::optional<ConstantMask> readMask(DenseElementsAttr constant,
-                                            std::optional<APFloat> fill,
-                                            int64_t Sq, int64_t Sk) {
-  ArrayRef<int64_t> shape = cast<ShapedType>(constant.getType()).getShape();
-  for (int64_t size : shape.drop_back(std::min<size_t>(shape.size(), 2)))
-    if (size != 1)
-      return std::nullopt;
-  int64_t rows = shape.size() >= 2 ? shape[shape.size() - 2] : 1;
-  int64_t columns = shape.empty() ? 1 : shape.back();
-  ConstantMask mask{Sq, Sk, {}, false};
-  SmallVector<bool> numbers;
-  if (constant.getElementType().isInteger(1)) {
-    llvm::append_range(numbers, constant.getValues<bool>());
-    mask.filled = fill && fill->isFinite();
-    if (mask.filled && !(fill->convertToDouble() <= kHidden))
-      return std::nullopt;
-  } else {
-    for (const APFloat &each : constant.getValues<APFloat>()) {
-      double value = each.convertToDouble();
-      if (value != 0 && !(value <= kHidden))
-        return std::nullopt;
-      mask.filled |= value != 0 && std::isfinite(value);
-      numbers.push_back(value == 0);
-    }
-  }
-  for (int64_t i = 0; i < Sq; ++i) {
-    bool any = false;
-    for (int64_t j = 0; j < Sk; ++j) {
-      mask.visible.push_back(
-          numbers[(rows == 1 ? 0 : i) * columns + (columns == 1 ? 0 : j)]);
-      any |= mask.visible.back();
-    }
-    if (!any && mask.filled)
-      return std::nullopt;
-  }
-  return mask;
-}
-
-/// The window of the causal mask that `mask` is, its Sk for none; nothing if
-/// it is no causal mask.
-static std::optional<int64_t> causalWindow(const ConstantMask &mask) {
-  auto [Sq, Sk, visible, filled] = mask;
-  // The last query says how far back a window goes.
-  int64_t window = 0;
-  while (window < Sk && visible[Sq * Sk - 1 - window])
-    ++window;
-  for (int64_t i = 0; i < Sq; ++i)
-    for (int64_t j = 0; j < Sk; ++j) {
-      int64_t at = i + Sk - Sq;
-      if (visible[i * Sk + j] != (j <= at && (window == Sk || j > at - window)))
-        return std::nullopt;
-    }
-  return window ? std::optional(window) : std::nullopt;
-}
-
-/// The constant of which `slice` is the first T rows and columns, T known when
-/// running; as nanoGPT cuts its mask to the length of a sequence.
-static Value largerSquare(tensor::ExtractSliceOp slice) {
-  SmallVector<OpFoldResult> sizes = slice.getMixedSizes();
-  auto source = slice.getSourceType();
-  int64_t rank = source.getRank();
-  bool corner = rank >= 2 && slice.hasUnitStride() &&
-                llvm::all_of(slice.getStaticOffsets(),
-                             [](int64_t offset) { return offset == 0; }) &&
-                isa<Value>(sizes.back()) && sizes.back() == sizes[rank - 2] &&
-                source.getDimSize(rank - 1) == source.getDimSize(rank - 2);
-  return corner ? slice.getSource() : Value();
-}
-
-/// A constant mask that is the causal one, with a window or without, or that
-/// hides nothing. One that hides by a finite number must be the `only` mask and
-/// the last op: behind another one a row may see nothing but what it hides.
-Value Canonicalizer::visitMask(gpt::MaskOp op, bool only) {
-  RankedTensorType type = op.getS().getType();
-  int64_t Sq = type.getDimSize(type.getRank() - 2),
-          Sk = type.getDimSize(type.getRank() - 1);
-  Value source = op.getMask();
-  if (auto slice = source.getDefiningOp<tensor::ExtractSliceOp>()) {
-    source = largerSquare(slice);
-    if (source)
-      Sq = Sk = slice.getSourceType().getShape().back();
-  }
-  DenseElementsAttr constant;
-  if (!source || Sq <= 0 || Sk <= 0 ||
-      !matchPattern(source, m_Constant(&constant)))
-    return {};
-  auto mask = readMask(constant, op.getFill(), Sq, Sk);
-  if (!mask || (mask->filled && !only))
-    return {};
-  if (llvm::all_of(mask->visible, [](bool each) { return each; }))
-    return op.getS();
-  auto window = causalWindow(*mask);
-  if (!window)
-    return {};
-  IntegerAttr attr;
-  if (*window < Sk)
-    attr = rewriter.getI64IntegerAttr(*window);
-  return gpt::CausalMaskOp::create(rewriter, op.getLoc(), type, op.getS(),
-                                   attr);
-}
-
 void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
   rewriter.setInsertionPoint(op);
   Value x = op->getOperand(operand), made;
@@ -411,16 +280,16 @@ void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
       mask = rewriter.createOrFold<arith::NegFOp>(op->getLoc(), mask);
     made = gpt::MaskOp::create(rewriter, op->getLoc(), x.getType(), x, mask,
                                FloatAttr());
-    if (Value simpler =
-            visitMask(made.getDefiningOp<gpt::MaskOp>(), onlyMask)) {
+    if (Value simpler = simplerMask(rewriter, made.getDefiningOp<gpt::MaskOp>(),
+                                    onlyMask)) {
       rewriter.eraseOp(made.getDefiningOp());
       made = simpler;
     }
   } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
     made = visitSelect(select, x, /*inverted=*/operand == 2);
     if (made)
-      if (Value simpler =
-              visitMask(made.getDefiningOp<gpt::MaskOp>(), onlyMask)) {
+      if (Value simpler = simplerMask(
+              rewriter, made.getDefiningOp<gpt::MaskOp>(), onlyMask)) {
         rewriter.eraseOp(made.getDefiningOp());
         made = simpler;
       }
@@ -428,103 +297,12 @@ void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
     made = gpt::SoftcapOp::create(rewriter, op->getLoc(), x.getType(), x,
                                   rewriter.getF64FloatAttr(1));
   } else if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
-    made = visitMask(mask, onlyMask);
+    made = simplerMask(rewriter, mask, onlyMask);
   }
   if (!made)
     return;
   ++numChanged;
   rewriter.replaceOp(op, made);
-}
-
-/// Whether the dimensions of `mask`, the last ones of some scores, serve all of
-/// those that `other` has.
-static bool covers(RankedTensorType mask, RankedTensorType other) {
-  if (mask.getRank() < other.getRank())
-    return false;
-  auto shape = mask.getShape().take_back(other.getRank());
-  return llvm::all_of(llvm::zip(shape, other.getShape()), [](auto sizes) {
-    auto [size, its] = sizes;
-    return its == 1 || size != 1;
-  });
-}
-
-/// The one mask that hides what both hide, made at the builder; nothing if
-/// neither has all dimensions of both, or if they fill with numbers that do not
-/// go together. `adjacent`: no causal mask stands between.
-Value Canonicalizer::mergedMask(gpt::MaskOp inner, gpt::MaskOp outer,
-                                bool adjacent) {
-  Location loc = outer.getLoc();
-  Value a = inner.getMask(), b = outer.getMask();
-  auto type = [](Value mask) { return cast<RankedTensorType>(mask.getType()); };
-  auto isBoolean = [&](Value mask) {
-    return type(mask).getElementType().isInteger(1);
-  };
-  bool filled = false;
-  for (gpt::MaskOp mask : {inner, outer})
-    filled |= mask.getFill() && mask.getFill()->isFinite();
-  if (filled && (!adjacent || inner.getFillAttr() != outer.getFillAttr()))
-    return {};
-  Value wide = covers(type(a), type(b))   ? a
-               : covers(type(b), type(a)) ? b
-                                          : Value();
-  if (!wide)
-    return {};
-  auto expanded = [&](Value value) -> Value {
-    auto wanted = type(wide).clone(type(value).getElementType());
-    if (type(value) == wanted)
-      return value;
-    return gpt::BroadcastOp::create(rewriter, loc, wanted, value, wide);
-  };
-  a = expanded(a);
-  b = expanded(b);
-  if (isBoolean(a) && isBoolean(b))
-    return arith::AndIOp::create(rewriter, loc, a, b);
-  if (!isBoolean(a) && !isBoolean(b))
-    return arith::AddFOp::create(rewriter, loc, a, b);
-  if (isBoolean(b))
-    std::swap(a, b);
-  auto number = RankedTensorType::get({}, rewriter.getF32Type());
-  Value hidden = arith::ConstantOp::create(
-      rewriter, loc,
-      DenseElementsAttr::get(number, -std::numeric_limits<float>::infinity()));
-  return arith::SelectOp::create(rewriter, loc, a, b, expanded(hidden));
-}
-
-/// Masks with nothing but causal masks between them become one. The last of
-/// them computes `last`.
-void Canonicalizer::mergeMasks(Value last) {
-  gpt::MaskOp outer;
-  bool adjacent = true;
-  for (Operation *op = last.getDefiningOp(); op && hasOneUser(op);) {
-    Operation *next =
-        op->getNumOperands() ? op->getOperand(0).getDefiningOp() : nullptr;
-    if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
-      Value merged;
-      if (outer) {
-        rewriter.setInsertionPoint(outer);
-        merged = mergedMask(mask, outer, adjacent);
-      }
-      if (merged) {
-        ++numChanged;
-        rewriter.modifyOpInPlace(outer, [&] {
-          outer.getMaskMutable().assign(merged);
-          if (!cast<RankedTensorType>(merged.getType())
-                   .getElementType()
-                   .isInteger(1))
-            outer.removeFillAttr();
-        });
-        rewriter.replaceOp(mask, mask.getS());
-      } else {
-        outer = mask;
-        adjacent = true;
-      }
-    } else if (isa<gpt::CausalMaskOp>(op)) {
-      adjacent = false;
-    } else {
-      outer = {};
-    }
-    op = next;
-  }
 }
 
 void Canonicalizer::run(gpt::SoftmaxOp softmax) {
@@ -539,7 +317,7 @@ void Canonicalizer::run(gpt::SoftmaxOp softmax) {
                   }) == 1;
   for (auto [op, operand] : llvm::reverse(way.steps))
     visit(op, operand, onlyMask && op == way.steps.front().first);
-  mergeMasks(softmax.getX());
+  numChanged += mergeMasks(rewriter, softmax.getX());
 }
 
 namespace {
