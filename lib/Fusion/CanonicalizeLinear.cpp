@@ -10,8 +10,9 @@
 //           and from the first the bias, as above
 //
 // The same sums in the same order. The bias must be a weight of [N], and the
-// linear must have no bias yet and no other user. Linears of one activation
-// become one GEMM later.
+// linear must have no bias yet and no other user. Packed projections are taken
+// apart only where heads follow, since FuseQkv makes one GEMM of them again;
+// others keep their one GEMM and the sum after it.
 //
 //===----------------------------------------------------------------------===//
 #include "GemmParts.h"
@@ -84,14 +85,17 @@ struct SplitBiasPattern : OpRewritePattern<gpt::SplitOp> {
         !isWhole(linear.getWeight()))
       return rewriter.notifyMatchFailure(
           op, "expected the only user of a linear without a bias");
-    auto hasBias = [](Value part) {
-      return llvm::any_of(part.getUses(), [](OpOperand &use) {
+    auto hasBias = [&](Value part) {
+      return llvm::any_of(part.getUses(), [&](OpOperand &use) {
         auto sum = dyn_cast<arith::AddFOp>(use.getOwner());
-        return sum && biasOf(sum, use.getOperandNumber());
+        Value bias = sum ? biasOf(sum, use.getOperandNumber()) : Value();
+        return bias && canHoist(bias, linear) &&
+               llvm::all_of(sum->getUsers(), llvm::IsaPred<gpt::SplitHeadsOp>);
       });
     };
     if (llvm::none_of(op.getParts(), hasBias))
-      return rewriter.notifyMatchFailure(op, "expected a part with a bias");
+      return rewriter.notifyMatchFailure(
+          op, "expected a part with a bias and heads after it");
     ++numChanged;
     rewriter.setInsertionPoint(op);
     Location loc = fusedPlaces(op.getContext(), {linear.getLoc(), op.getLoc()});

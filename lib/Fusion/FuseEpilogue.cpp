@@ -66,6 +66,12 @@ bool isPlain(gpt::FusedGemmOp gemm) {
   return !gemm.getCache() && !gemm.getRopeTable();
 }
 
+/// Whether both GEMMs make the same of equal rows before they multiply.
+bool haveSameNorm(gpt::FusedGemmOp a, gpt::FusedGemmOp b) {
+  return a.getNormAttr() == b.getNormAttr() && a.getGamma() == b.getGamma() &&
+         a.getBeta() == b.getBeta() && a.getEpsAttr() == b.getEpsAttr();
+}
+
 /// The numbers by column that `value` repeats for every row, else null.
 Value rowOf(Value value) {
   auto broadcast = value.getDefiningOp<gpt::BroadcastOp>();
@@ -367,7 +373,8 @@ FailureOr<Lanes> matchLanes(Operation *op, Refuse refuse) {
   for (gpt::FusedGemmOp gemm : {result.first, result.second})
     if (gemm.numSections() != 1 || !isPlain(gemm) || gemm.getLanes())
       return refuse(op, "expected two GEMMs of one weight"); // no candidate
-  if (result.first.getX() != result.second.getX())
+  if (result.first.getX() != result.second.getX() ||
+      !haveSameNorm(result.first, result.second))
     return refuse(op,
                   "expected two GEMMs of the same activation"); // no candidate
   if (result.second->isBeforeInBlock(result.first))

@@ -6,12 +6,10 @@
 // ...
 //
 // and the same of a layer_norm. Saves the norm's kernel: the threads meet once
-// less, and the normalised rows are never written. But then each thread
-// normalises every row that it multiplies, where threads would share the rows
-// of a kernel. So it pays where a row's norm is little beside one thread's
-// share of the row's products, which only wide GEMMs have: in vector
-// operations the norm is 6 K (three passes of two) and the share K N / threads.
-// It may be one part in ten of it on 16 threads, so N >= 10 * 6 * 16.
+// less, and the normalised rows are never written. But with many rows each
+// thread normalises all of them, where threads would share those of a kernel.
+// So it is done for wide GEMMs only, beside which a norm is little: see
+// leastFeaturesOfNorm.
 //
 // Refuses a norm with another user, which needs the normalised rows too.
 //
@@ -29,13 +27,6 @@ namespace gptc {
 
 namespace {
 constexpr StringRef kName = "fuse-norm";
-
-int64_t outFeatures(gpt::FusedGemmOp gemm) {
-  int64_t features = 0;
-  for (unsigned i = 0; i < gemm.getWeights().size(); ++i)
-    features += gemm.outFeatures(i);
-  return features;
-}
 
 struct Match {
   Operation *norm;
@@ -69,7 +60,7 @@ FailureOr<Match> matchNorm(gpt::FusedGemmOp gemm, int64_t leastFeatures,
     if (vector && !isWeight(vector))
       return refuse(op, "expected gamma and beta to be weights (a loaded "
                         "ml_program.global)");
-  if (int64_t features = outFeatures(gemm); features < leastFeatures)
+  if (int64_t features = gemm.allOutFeatures(); features < leastFeatures)
     return refuse(op, "expected a GEMM of " + Twine(leastFeatures) +
                           " output features or more, got " + Twine(features) +
                           ": every thread would normalise all rows, which "
@@ -119,11 +110,14 @@ struct FuseNorm : impl::FuseNormBase<FuseNorm> {
     patterns.add<FuseNormPattern>(&getContext(), leastFeatures, numFused);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
+    llvm::SmallPtrSet<Operation *, 8> told; // several GEMMs may share a norm
     getOperation()->walk([&](gpt::FusedGemmOp gemm) {
-      (void)matchNorm(gemm, leastFeatures, [](Operation *op, const Twine &why) {
-        remarkMissed(op, "fusion", kName, why);
-        return failure();
-      });
+      (void)matchNorm(gemm, leastFeatures,
+                      [&](Operation *op, const Twine &why) -> LogicalResult {
+                        if (told.insert(op).second)
+                          remarkMissed(op, "fusion", kName, why);
+                        return failure();
+                      });
     });
   }
 };

@@ -27,10 +27,7 @@ std::unique_ptr<Pass> plain(const FusionOptions &) {
 }
 
 std::unique_ptr<Pass> fuseNorm(const FusionOptions &options) {
-  FuseNormOptions own;
-  if (options.leastNormFeatures)
-    own.leastFeatures = options.leastNormFeatures;
-  return createFuseNorm(own);
+  return createFuseNorm({options.leastNormFeatures});
 }
 } // namespace
 
@@ -77,10 +74,6 @@ namespace {
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   ListOption<std::string> disabled{*this, "disable",
                                    llvm::cl::desc("Fusions to leave out")};
-  Option<int64_t> leastNormFeatures{
-      *this, "least-norm-features",
-      llvm::cl::desc("As gpt-fuse-norm's least-features; 0: its default"),
-      llvm::cl::init(0)};
 };
 } // namespace
 
@@ -91,7 +84,6 @@ void gptc::registerFusionPipelines() {
         FusionOptions fusion;
         fusion.disabled.assign(options.disabled.begin(),
                                options.disabled.end());
-        fusion.leastNormFeatures = options.leastNormFeatures;
         buildFusionPipeline(pm, fusion);
       });
   PassPipelineRegistration<>("gpt-unfused-pipeline", "What -O0 runs instead",

@@ -78,10 +78,7 @@ static std::string gemmName(FusedGemmOp op) {
   if (op.getLanes() && count > 1) {
     name += fmt::format("_n{}x{}", count, op.outFeatures(0));
   } else {
-    int64_t features = 0;
-    for (unsigned i = 0; i < count; ++i)
-      features += op.outFeatures(i);
-    name += fmt::format("_n{}", features);
+    name += fmt::format("_n{}", op.allOutFeatures());
   }
   if (op.getNorm())
     name += *op.getNorm() == NormKind::Rms ? "_rms" : "_layernorm";

@@ -67,17 +67,13 @@ void collect(Location location, llvm::SetVector<StringAttr> &places) {
       .Default([](LocationAttr) {});
 }
 
-/// Floating-point operations per row of the activation; 0 where they are not
-/// a property of the row.
+/// Floating-point operations of the products per row of the activation; 0 where
+/// they are not a property of the row.
 int64_t flopsPerRow(Operation *op) {
   if (auto linear = dyn_cast<LinearOp>(op))
     return 2 * linear.inFeatures() * linear.outFeatures();
-  int64_t features = 0;
-  if (auto gemm = dyn_cast<FusedGemmOp>(op)) {
-    for (unsigned i = 0; i < gemm.getWeights().size(); ++i)
-      features += gemm.outFeatures(i);
-    return 2 * gemm.inFeatures() * features;
-  }
+  if (auto gemm = dyn_cast<FusedGemmOp>(op))
+    return 2 * gemm.inFeatures() * gemm.allOutFeatures();
   return 0;
 }
 
@@ -181,6 +177,9 @@ void Manifest::kernel(const PackageKernel &kernel) {
     out.attribute("kind", kernelKind(computes));
     out.attributeArray("ops", [&] {
       out.value(computes->getName().getStringRef());
+      if (auto gemm = dyn_cast<FusedGemmOp>(computes); gemm && gemm.getNorm())
+        out.value(*gemm.getNorm() == NormKind::Rms ? "gpt.rms_norm"
+                                                   : "gpt.layer_norm");
       for (Region &region : computes->getRegions())
         for (Operation &inner : region.getOps())
           if (!inner.hasTrait<OpTrait::IsTerminator>() &&

@@ -160,9 +160,10 @@ LogicalResult Matcher::visitScale(gpt::ScaleOp op) {
 
 LogicalResult Matcher::visitMask(gpt::MaskOp op) {
   if (result.mask)
-    return refuse(op, "expected masks that go together, beside the causal one: "
-                      "one of them with all dimensions of the others, and no "
-                      "numbers to fill with or equal ones");
+    return refuse(op,
+                  "expected one mask beside the causal one, or several right "
+                  "behind each other: all additive or all boolean, filling "
+                  "alike, one of them with all dimensions of the others");
   result.mask = op.getMask();
   result.maskOp = op;
   if (auto fill = op.getFill()) {

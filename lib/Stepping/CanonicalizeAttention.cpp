@@ -4,18 +4,18 @@
 // too)
 //           %s = gpt.matmul %q2, %k transpose_b
 //           %t = arith.divf %s, splat 4.0
-//           %b = arith.addf %t, (gpt.broadcast %bias)
+//           %b = arith.subf %t, (gpt.broadcast %bias)
 //           %m = arith.select %visible, %b, splat -inf
-//           %p = gpt.softmax %m
+//           %n = gpt.mask %m, %padding
+//           %p = gpt.softmax %n
 // Produces: %s = gpt.matmul %q, %k transpose_b
 //           %t = gpt.scale %s by 0.125
-//           %m = gpt.mask %t, (arith.select %visible, %bias, -inf)
+//           %b = gpt.mask %t, (arith.negf %bias)
+//           %m = gpt.mask %b, (arith.andi %visible, %padding)
 //           %p = gpt.softmax %m
 //
-// Several masks become one (MergeMasks.cpp): additive ones their sum, boolean
-// ones their conjunction, one of each an additive mask of -inf where nothing is
-// visible. A constant mask becomes gpt.causal_mask if that is what it says
-// (ConstantMask.cpp).
+// Masks of one kind become one (MergeMasks.cpp); a constant mask becomes
+// gpt.causal_mask if that is what it says (ConstantMask.cpp).
 //
 // Changes only ops on the way from a product with transpose_b to a softmax that
 // have no other user, and what scales q and k. Numbers change by rounding at

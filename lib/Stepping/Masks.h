@@ -16,8 +16,9 @@ bool hasOneUser(mlir::Operation *op);
 mlir::Value simplerMask(mlir::RewriterBase &rewriter, gpt::MaskOp op,
                         bool only);
 
-/// Masks with nothing but causal masks between them become one; the last of
-/// them computes `last`. Returns how many went.
+/// Masks right behind each other become one where that is the same but for
+/// rounding; they are ops of the attention whose scores are `last`. Returns how
+/// many went.
 unsigned mergeMasks(mlir::RewriterBase &rewriter, mlir::Value last);
 
 } // namespace gptc

@@ -1,6 +1,5 @@
 //===- MergeMasks.cpp - several masks of one attention --------------------===//
 #include "Masks.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace gptc;
@@ -26,81 +25,53 @@ static bool covers(RankedTensorType mask, RankedTensorType other) {
   });
 }
 
-/// The one mask that hides what both hide, made at the builder; nothing if
-/// neither has all dimensions of both, or if they fill with numbers that do not
-/// go together. `adjacent`: no causal mask stands between.
+/// The one mask that does what both do, made at the builder: the sum of
+/// additive masks, the conjunction of boolean ones that fill alike. Null for
+/// one of each, since a boolean mask hides a NaN and a number that is added
+/// does not, and if neither has all dimensions of both.
 static Value mergedMask(RewriterBase &rewriter, gpt::MaskOp inner,
-                        gpt::MaskOp outer, bool adjacent) {
+                        gpt::MaskOp outer) {
   Location loc = outer.getLoc();
   Value a = inner.getMask(), b = outer.getMask();
   auto type = [](Value mask) { return cast<RankedTensorType>(mask.getType()); };
-  auto isBoolean = [&](Value mask) {
-    return type(mask).getElementType().isInteger(1);
-  };
-  bool filled = false;
-  for (gpt::MaskOp mask : {inner, outer})
-    filled |= mask.getFill() && mask.getFill()->isFinite();
-  if (filled && (!adjacent || inner.getFillAttr() != outer.getFillAttr()))
-    return {};
+  Type element = type(a).getElementType();
   Value wide = covers(type(a), type(b))   ? a
                : covers(type(b), type(a)) ? b
                                           : Value();
-  if (!wide)
+  if (!wide || element != type(b).getElementType() ||
+      inner.getFillAttr() != outer.getFillAttr())
     return {};
-  auto expanded = [&](Value value) -> Value {
-    auto wanted = type(wide).clone(type(value).getElementType());
-    if (type(value) == wanted)
-      return value;
-    return gpt::BroadcastOp::create(rewriter, loc, wanted, value, wide);
-  };
-  a = expanded(a);
-  b = expanded(b);
-  if (isBoolean(a) && isBoolean(b))
+  for (Value *mask : {&a, &b})
+    if (type(*mask) != type(wide))
+      *mask = gpt::BroadcastOp::create(rewriter, loc, type(wide), *mask, wide);
+  if (element.isInteger(1))
     return arith::AndIOp::create(rewriter, loc, a, b);
-  if (!isBoolean(a) && !isBoolean(b))
-    return arith::AddFOp::create(rewriter, loc, a, b);
-  if (isBoolean(b))
-    std::swap(a, b);
-  auto number = RankedTensorType::get({}, rewriter.getF32Type());
-  Value hidden = arith::ConstantOp::create(
-      rewriter, loc,
-      DenseElementsAttr::get(number, -std::numeric_limits<float>::infinity()));
-  return arith::SelectOp::create(rewriter, loc, a, b, expanded(hidden));
+  return arith::AddFOp::create(rewriter, loc, a, b);
 }
 
 unsigned gptc::mergeMasks(RewriterBase &rewriter, Value last) {
   unsigned merges = 0;
-  gpt::MaskOp outer;
-  bool adjacent = true;
-  for (Operation *op = last.getDefiningOp(); op && hasOneUser(op);) {
-    Operation *next =
-        op->getNumOperands() ? op->getOperand(0).getDefiningOp() : nullptr;
-    if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
-      Value merged;
-      if (outer) {
-        rewriter.setInsertionPoint(outer);
-        merged = mergedMask(rewriter, mask, outer, adjacent);
-      }
-      if (merged) {
-        ++merges;
-        rewriter.modifyOpInPlace(outer, [&] {
-          outer.getMaskMutable().assign(merged);
-          if (!cast<RankedTensorType>(merged.getType())
-                   .getElementType()
-                   .isInteger(1))
-            outer.removeFillAttr();
-        });
-        rewriter.replaceOp(mask, mask.getS());
-      } else {
-        outer = mask;
-        adjacent = true;
-      }
-    } else if (isa<gpt::CausalMaskOp>(op)) {
-      adjacent = false;
-    } else {
-      outer = {};
+  gpt::MaskOp outer; // right behind `op`
+  for (Operation *op = last.getDefiningOp(), *next;
+       isa_and_nonnull<gpt::MaskOp, gpt::CausalMaskOp, gpt::ScaleOp,
+                       gpt::SoftcapOp, gpt::AlibiOp>(op) &&
+       hasOneUser(op);
+       op = next) {
+    next = op->getOperand(0).getDefiningOp();
+    auto mask = dyn_cast<gpt::MaskOp>(op);
+    Value merged;
+    if (mask && outer) {
+      rewriter.setInsertionPoint(outer);
+      merged = mergedMask(rewriter, mask, outer);
     }
-    op = next;
+    if (!merged) {
+      outer = mask;
+      continue;
+    }
+    ++merges;
+    rewriter.modifyOpInPlace(outer,
+                             [&] { outer.getMaskMutable().assign(merged); });
+    rewriter.replaceOp(mask, mask.getS());
   }
   return merges;
 }

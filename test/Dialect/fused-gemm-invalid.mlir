@@ -399,3 +399,25 @@ func.func @norm_word(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32
   %0 = gpt.fused_gemm norm(batch %g eps 1.0e-5) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
   return
 }
+
+// -----
+
+func.func @eps_alone(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected no eps without a norm, got one}}
+  %0 = "gpt.fused_gemm"(%x, %w) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], eps = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: f32):
+    gpt.yield %a : f32
+  }) : (tensor<?x8xf32>, tensor<12x8xf32>) -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @beta_alone(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %b: tensor<8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected no beta without a norm, got one}}
+  %0 = "gpt.fused_gemm"(%x, %w, %b) <{in_out = array<i1: false>, has_bias = array<i1: false>, ropes = [unit], appends = [#gpt<append none>], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 1>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: f32):
+    gpt.yield %a : f32
+  }) : (tensor<?x8xf32>, tensor<12x8xf32>, tensor<8xf32>) -> tensor<?x12xf32>
+  return
+}

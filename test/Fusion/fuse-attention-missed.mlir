@@ -215,7 +215,7 @@ func.func @fill_past_causal(%q: tensor<2x?x8xf32>, %mask: tensor<?xi1>) -> tenso
   return %o : tensor<2x?x8xf32>
 }
 
-// CHECK: [Missed] fuse-attention {{.*}}Function=two_masks | Remark="expected masks that go together, beside the causal one: one of them with all dimensions of the others, and no numbers to fill with or equal ones"
+// CHECK: [Missed] fuse-attention {{.*}}Function=two_masks | Remark="expected one mask beside the causal one, or several right behind each other: all additive or all boolean, filling alike, one of them with all dimensions of the others"
 func.func @two_masks(%q: tensor<2x?x8xf32>, %bias: tensor<?x1xf32>, %mask: tensor<?xi1>) -> tensor<2x?x8xf32> {
   %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
   %m = gpt.mask %s, %bias : tensor<2x?x?xf32>, tensor<?x1xf32>

@@ -192,3 +192,19 @@ func.func @users_between(%x: tensor<?x16xf32>, %w: tensor<16x16xf32>) -> (tensor
   %s = arith.addf %y, %x : tensor<?x16xf32>
   return %p, %s : tensor<?x16xf32>, tensor<?x16xf32>
 }
+
+// GEMMs with a norm of their own, as a pass that ran before or a person writes
+// them: equal norms may be lanes of one, others are not.
+// CHECK-LABEL: func @norms
+// CHECK:       gpt.fused_gemm norm(rms %[[G:.*]] eps 1.0e-5) {{.*}} lanes
+// CHECK:       gpt.fused_gemm norm(rms %[[G]] eps 1.0e-5) {{.*}} section
+// CHECK:       gpt.fused_gemm norm(rms %[[G]] eps 1.0e-6) {{.*}} residual
+func.func @norms(%x: tensor<?x16xf32>, %g: tensor<16xf32>, %w: tensor<24x16xf32>, %v: tensor<24x16xf32>) -> (tensor<?x24xf32>, tensor<?x24xf32>) {
+  %a = gpt.fused_gemm norm(rms %g eps 1.0e-5) %x : tensor<?x16xf32> section %w : tensor<24x16xf32> -> tensor<?x24xf32>
+  %b = gpt.fused_gemm norm(rms %g eps 1.0e-5) %x : tensor<?x16xf32> section %v : tensor<24x16xf32> -> tensor<?x24xf32>
+  %ab = arith.mulf %a, %b : tensor<?x24xf32>
+  %c = gpt.fused_gemm norm(rms %g eps 1.0e-5) %x : tensor<?x16xf32> section %w : tensor<24x16xf32> -> tensor<?x24xf32>
+  %d = gpt.fused_gemm norm(rms %g eps 1.0e-6) %x : tensor<?x16xf32> section %v : tensor<24x16xf32> -> tensor<?x24xf32>
+  %cd = arith.mulf %c, %d : tensor<?x24xf32>
+  return %ab, %cd : tensor<?x24xf32>, tensor<?x24xf32>
+}

@@ -3,7 +3,7 @@
 ml_program.global private @g(#ml_program.extern<tensor<16xf32>>) : tensor<16xf32>
 ml_program.global private @b(#ml_program.extern<tensor<16xf32>>) : tensor<16xf32>
 
-// Page: a norm of queries, keys and values, in one GEMM by then.
+// Page: a norm of queries and keys, in one GEMM by then.
 // CHECK-LABEL: func @sections
 // CHECK-SAME:  %[[X:.*]]: tensor<?x16xf32>
 // CHECK:       %[[G:.*]] = ml_program.global_load_const @g
@@ -21,7 +21,7 @@ func.func @sections(%x: tensor<?x16xf32>, %wq: tensor<640x16xf32>, %wk: tensor<3
   return %q, %k : tensor<?x640xf32>, tensor<?x320xf32>
 }
 
-// Page: lanes and a residual; what is added is not normalised.
+// Page: beside a residual, which is not normalised.
 // CHECK-LABEL: func @layer
 // CHECK-SAME:  %[[X:[^:]*]]: tensor<?x16xf32>, %[[R:[^:]*]]: tensor<?x960xf32>
 // CHECK-DAG:   %[[G:.*]] = ml_program.global_load_const @g
@@ -61,4 +61,17 @@ func.func @twice(%x: tensor<?x16xf32>, %w: tensor<960x16xf32>) -> tensor<?x960xf
   %m = gpt.rms_norm %n, %g eps 1.0e-5 : tensor<?x16xf32>, tensor<16xf32>
   %y = gpt.linear %m, %w : tensor<?x16xf32>, tensor<960x16xf32> -> tensor<?x960xf32>
   return %y : tensor<?x960xf32>
+}
+
+// The GEMMs of a gate are lanes by then; twice 480 features.
+// CHECK-LABEL: func @lanes
+// CHECK-SAME:  %[[X:[^:]*]]: tensor<?x16xf32>
+// CHECK:       gpt.fused_gemm norm(rms %{{[^,]*}} eps 1.0e-5) %[[X]] : tensor<?x16xf32> lanes
+func.func @lanes(%x: tensor<?x16xf32>, %w: tensor<480x16xf32>, %v: tensor<480x16xf32>) -> tensor<?x480xf32> {
+  %g = ml_program.global_load_const @g : tensor<16xf32>
+  %n = gpt.rms_norm %x, %g eps 1.0e-5 : tensor<?x16xf32>, tensor<16xf32>
+  %y = gpt.linear %n, %w : tensor<?x16xf32>, tensor<480x16xf32> -> tensor<?x480xf32>
+  %z = gpt.linear %n, %v : tensor<?x16xf32>, tensor<480x16xf32> -> tensor<?x480xf32>
+  %m = arith.mulf %y, %z : tensor<?x480xf32>
+  return %m : tensor<?x480xf32>
 }

@@ -49,13 +49,13 @@ class Entry:
         return self.counts
 
 
-def check_all(test, cases):
-    """Compiles the cases as one package a level and checks each."""
+def check_all(test, cases, options=((2,), (0,))):
+    """Compiles the cases as one package for each of the options, a level first, and checks each."""
     text = 'module attributes {gpt.name = "cases"} {\n' + "".join(case.text(i) for i, case in enumerate(cases)) + "}\n"
     weights = {f"{name}_{i}": array for i, case in enumerate(cases) for name, array in case.weights.items()}
     mlir = written(text)
-    for level in LEVELS:
-        folder = compiled(mlir, level)
+    for level, *more in options:
+        folder = compiled(mlir, level, *more)
         listed = manifest(folder)
         kinds = {kernel["name"]: kernel["kind"] for kernel in listed["kernels"]}
         counts = {entry["name"]: collections.Counter(kinds[call["kernel"]] for call in entry["calls"]) for entry in listed["entries"]}
@@ -435,7 +435,7 @@ class Epilogues(Numbers):
             cases.append(Case({"x": X}, arrays, f"""
     %n = gpt.{kind}_norm {operands} eps 1.0e-3 : {X}, {vectors}
     %y = gpt.linear %n, %w : {X}, tensor<{N}x{K}xf32> -> {Y}{second}""", {"out" if lanes == 2 else "y": Y}, check))
-        check_all(self, cases)
+        check_all(self, cases, ((2,), (0,), (2, "-march=x86-64"), (2, "-march=x86-64-v3")))
 
     # The lowest index of equal numbers; NaN is below every number.
     def test_argmax(self):

@@ -89,8 +89,7 @@ func.func @runtime_scales(%q: tensor<4x?x8xf32>, %k: tensor<4x?x8xf32>, %a: tens
 // CHECK-SAME:  %[[S:[a-z0-9]*]]: tensor<4x?x8xf32>, %[[BIAS:[a-z0-9]*]]: tensor<?x?xf32>, %[[PAD:[a-z0-9]*]]: tensor<?xi1>
 // CHECK:       %[[T:.*]] = gpt.matmul
 // CHECK-NEXT:  %[[B:.*]] = gpt.mask %[[T]], %[[BIAS]] : tensor<4x?x?xf32>, tensor<?x?xf32>
-// CHECK-NEXT:  %[[C:.*]] = gpt.scale %[[B]] by 0.5
-// CHECK-NEXT:  %[[M:.*]] = gpt.mask %[[C]], %[[PAD]] : tensor<4x?x?xf32>, tensor<?xi1>
+// CHECK-NEXT:  %[[M:.*]] = gpt.mask %[[B]], %[[PAD]] : tensor<4x?x?xf32>, tensor<?xi1>
 // CHECK-NEXT:  %[[F:.*]] = gpt.mask %[[M]], %[[PAD]] fill -10000.0 : tensor<4x?x?xf32>, tensor<?xi1>
 // CHECK-NEXT:  gpt.softmax %[[F]]
 func.func @masks(%q: tensor<4x?x8xf32>, %bias: tensor<?x?xf32>, %pad: tensor<?xi1>) -> tensor<4x?x?xf32> {
@@ -100,8 +99,7 @@ func.func @masks(%q: tensor<4x?x8xf32>, %bias: tensor<?x?xf32>, %pad: tensor<?xi
   %see = gpt.broadcast %pad like %s : tensor<?xi1>, tensor<4x?x?xf32> -> tensor<4x?x?xi1>
   %none = arith.constant dense<0xFF800000> : tensor<f32>
   %hidden = gpt.broadcast %none like %s : tensor<f32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
-  %c = gpt.scale %b by 0.5 : tensor<4x?x?xf32>
-  %m = arith.select %see, %c, %hidden : tensor<4x?x?xi1>, tensor<4x?x?xf32>
+  %m = arith.select %see, %b, %hidden : tensor<4x?x?xi1>, tensor<4x?x?xf32>
   %large = arith.constant dense<-1.0e4> : tensor<f32>
   %fill = gpt.broadcast %large like %s : tensor<f32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
   %f = arith.select %see, %m, %fill : tensor<4x?x?xi1>, tensor<4x?x?xf32>
@@ -234,49 +232,37 @@ func.func @softcap(%q: tensor<2x2x8xf32>) -> (tensor<2x2x2xf32>, tensor<2x2x2xf3
   return %p, %p1 : tensor<2x2x2xf32>, tensor<2x2x2xf32>
 }
 
-// Two masks are one: additive ones added, the row of padding repeated first;
-// the causal mask between them stays.
-// CHECK-LABEL: func @two_additive_masks
+// Masks of one kind are one: additive ones added, the row of padding repeated
+// first.
+// CHECK-LABEL: func @additive_masks
 // CHECK-SAME:  %[[Q:[a-z0-9]*]]: tensor<2x?x8xf32>, %[[A:[a-z0-9]*]]: tensor<?x?xf32>, %[[B:[a-z0-9]*]]: tensor<?xf32>
 // CHECK-NEXT:  %[[S:.*]] = gpt.matmul
-// CHECK-NEXT:  %[[C:.*]] = gpt.causal_mask %[[S]]
-// CHECK-NEXT:  %[[W:.*]] = gpt.broadcast %[[B]] like %[[A]]
-// CHECK-NEXT:  %[[AB:.*]] = arith.addf %[[A]], %[[W]]
-// CHECK-NEXT:  %[[M:.*]] = gpt.mask %[[C]], %[[AB]]
-// CHECK-NEXT:  gpt.softmax %[[M]]
-func.func @two_additive_masks(%q: tensor<2x?x8xf32>, %a: tensor<?x?xf32>, %b: tensor<?xf32>) -> tensor<2x?x?xf32> {
+// CHECK-DAG:   %[[W1:.*]] = gpt.broadcast %[[B]] like %[[A]]
+// CHECK-DAG:   %[[W2:.*]] = gpt.broadcast %[[B]] like
+// CHECK-DAG:   %[[AB:.*]] = arith.addf
+// CHECK-DAG:   %[[ABB:.*]] = arith.addf
+// CHECK:       %[[M:.*]] = gpt.mask %[[S]], %{{.*}} : tensor<2x?x?xf32>, tensor<?x?xf32>
+// CHECK-NEXT:  %[[C:.*]] = gpt.causal_mask %[[M]]
+// CHECK-NEXT:  gpt.softmax %[[C]]
+func.func @additive_masks(%q: tensor<2x?x8xf32>, %a: tensor<?x?xf32>, %b: tensor<?xf32>) -> tensor<2x?x?xf32> {
   %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m = gpt.mask %s, %a : tensor<2x?x?xf32>, tensor<?x?xf32>
-  %c = gpt.causal_mask %m : tensor<2x?x?xf32>
-  %n = gpt.mask %c, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %p = gpt.softmax %n : tensor<2x?x?xf32>
+  %m = gpt.mask %s, %b : tensor<2x?x?xf32>, tensor<?xf32>
+  %n = gpt.mask %m, %a : tensor<2x?x?xf32>, tensor<?x?xf32>
+  %o = gpt.mask %n, %b : tensor<2x?x?xf32>, tensor<?xf32>
+  %c = gpt.causal_mask %o : tensor<2x?x?xf32>
+  %p = gpt.softmax %c : tensor<2x?x?xf32>
   return %p : tensor<2x?x?xf32>
 }
 
 // Boolean ones that fill alike: both must see.
-// CHECK-LABEL: func @two_boolean_masks
+// CHECK-LABEL: func @boolean_masks
 // CHECK:       %[[AB:.*]] = arith.andi %{{.*}}, %{{.*}} : tensor<?x?xi1>
 // CHECK-NEXT:  %[[M:.*]] = gpt.mask %{{.*}}, %[[AB]] fill -10000.0
 // CHECK-NEXT:  gpt.softmax %[[M]]
-func.func @two_boolean_masks(%q: tensor<2x?x8xf32>, %a: tensor<?xi1>, %b: tensor<?x?xi1>) -> tensor<2x?x?xf32> {
+func.func @boolean_masks(%q: tensor<2x?x8xf32>, %a: tensor<?xi1>, %b: tensor<?x?xi1>) -> tensor<2x?x?xf32> {
   %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
   %m = gpt.mask %s, %a fill -1.0e4 : tensor<2x?x?xf32>, tensor<?xi1>
   %n = gpt.mask %m, %b fill -1.0e4 : tensor<2x?x?xf32>, tensor<?x?xi1>
-  %p = gpt.softmax %n : tensor<2x?x?xf32>
-  return %p : tensor<2x?x?xf32>
-}
-
-// One of each: -inf where nothing is visible.
-// CHECK-LABEL: func @mixed_masks
-// CHECK-DAG:   %[[V:.*]] = gpt.broadcast %{{.*}} like %[[A:.*]] : tensor<?xi1>, tensor<?x?xf32> -> tensor<?x?xi1>
-// CHECK-DAG:   %[[INF:.*]] = arith.constant dense<0xFF800000> : tensor<f32>
-// CHECK:       %[[H:.*]] = gpt.broadcast %[[INF]] like %[[A]]
-// CHECK-NEXT:  %[[AB:.*]] = arith.select %[[V]], %[[A]], %[[H]]
-// CHECK-NEXT:  gpt.mask %{{.*}}, %[[AB]] : tensor<2x?x?xf32>, tensor<?x?xf32>
-func.func @mixed_masks(%q: tensor<2x?x8xf32>, %a: tensor<?x?xf32>, %b: tensor<?xi1>) -> tensor<2x?x?xf32> {
-  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m = gpt.mask %s, %a : tensor<2x?x?xf32>, tensor<?x?xf32>
-  %n = gpt.mask %m, %b : tensor<2x?x?xf32>, tensor<?xi1>
   %p = gpt.softmax %n : tensor<2x?x?xf32>
   return %p : tensor<2x?x?xf32>
 }

@@ -10,6 +10,14 @@
 #include "mlir/Pass/Pass.h"
 
 namespace gptc {
+/// Output features of a GEMM from which on a norm is fused into it. Counted on
+/// an element, the norm of a row takes 6 K operations at most (layer_norm:
+/// three passes of two), one thread's share of the row's products K N /
+/// threads. With many rows every thread does all norms, where a kernel would
+/// share them; on 16 threads that may be a tenth of the share. (With one row
+/// there is nothing to share, and the prologue costs nothing.)
+constexpr int64_t leastFeaturesOfNorm = 10 * 6 * 16;
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "gptc/Fusion/Passes.h.inc"
@@ -17,8 +25,8 @@ namespace gptc {
 struct FusionOptions {
   /// Fusions left out, by the names of fusionNames().
   std::vector<std::string> disabled;
-  /// As gpt-fuse-norm's option least-features; 0: its default.
-  int64_t leastNormFeatures = 0;
+  /// As gpt-fuse-norm's option least-features.
+  int64_t leastNormFeatures = leastFeaturesOfNorm;
 };
 
 /// The names that FusionOptions::disabled may hold, in the order of the

@@ -18,6 +18,7 @@ def CanonicalizeLinear : FusionPass<"gpt-canonicalize-linear"> {
     // becomes
     %z = gpt.linear %x, %w bias %b
     ```
+    A packed linear whose parts get biases of their own before they are split into heads becomes a linear for each part.
   }];
 }
 
@@ -75,7 +76,7 @@ def FuseNorm : FusionPass<"gpt-fuse-norm"> {
     ```
     where the GEMM has so many output features that to normalise all rows on every thread costs less than a kernel.
   }];
-  let options = [Option<"leastFeatures", "least-features", "int64_t", "960",
+  let options = [Option<"leastFeatures", "least-features", "int64_t", "leastFeaturesOfNorm",
                         "Output features of a GEMM from which on a norm is fused into it">];
 }
 

@@ -27,6 +27,13 @@ int64_t FusedGemmOp::outFeatures(unsigned i) {
   return type.getDimSize(getInOut()[i] ? 1 : 0);
 }
 
+int64_t FusedGemmOp::allOutFeatures() {
+  int64_t features = 0;
+  for (unsigned i = 0; i < getWeights().size(); ++i)
+    features += outFeatures(i);
+  return features;
+}
+
 std::optional<RopePairs> FusedGemmOp::ropeOf(unsigned i) {
   if (i < getRopes().size())
     if (auto pairs = dyn_cast<RopePairsAttr>(getRopes()[i]))

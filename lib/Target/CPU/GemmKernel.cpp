@@ -55,7 +55,8 @@ struct Gemm {
     return e.elem(tile, e.add(columns, lane * p.lanePitch()));
   }
 
-  void fewRows(unsigned section, Value lo, Value hi);
+  /// `rowsAt`: the rows as they are multiplied, [m, K].
+  void fewRows(unsigned section, Value lo, Value hi, Value rowsAt);
   void manyRows(unsigned section, Value lo, Value hi, Value packed, Value row0,
                 Value rows);
   void pack(Value packed, Value row0, Value rows);
@@ -80,12 +81,12 @@ std::pair<Value, Value> Gemm::panelsOf(unsigned section, int64_t base,
   return {clip(from), clip(to)};
 }
 
-void Gemm::fewRows(unsigned section, Value lo, Value hi) {
+void Gemm::fewRows(unsigned section, Value lo, Value hi, Value rowsAt) {
   const GemmSection &s = p.sections[section];
   e.loop(lo, hi, p.group, [&](Value panel0) {
     Value panels = e.min(e.cst(p.group), e.sub(hi, panel0));
     coverRows(m, [&](Value r0, int64_t rows) {
-      Value a = e.elem(x, e.mul(r0, p.k));
+      Value a = e.elem(rowsAt, e.mul(r0, p.k));
       for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
         Value from = e.cst(0);
         for (int64_t n = panelsFor(e.target, rows, s.storage[lane]); n >= 1;
@@ -109,15 +110,16 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
 }
 
 void Gemm::normalize(Value r, Value to) {
-  Value null = LLVM::ZeroOp::create(e.b, e.loc, e.ptr());
+  const bool shifts = p.beta >= 0;
+  Values args{e.elem(x, e.mul(r, p.k)), to, c.arg(e, p.gamma)};
+  if (shifts)
+    args.push_back(c.arg(e, p.beta));
   e.call(fmt::format("norm_{}{}_k{}_eps{:x}", stringifyNormKind(*p.norm).str(),
-                     p.beta < 0 ? "" : "_beta", p.k,
+                     shifts ? "_beta" : "", p.k,
                      llvm::bit_cast<uint64_t>(p.eps)),
-         {e.elem(x, e.mul(r, p.k)), c.arg(e, p.gamma),
-          p.beta < 0 ? null : c.arg(e, p.beta), to},
-         [&](Emitter &inner, ValueRange v) {
-           NormRow norm{*p.norm, p.k, p.eps, v[1], p.beta < 0 ? Value() : v[2]};
-           emitNormRow(inner, norm, v[0], v[3]);
+         args, [&](Emitter &inner, ValueRange v) {
+           NormRow norm{*p.norm, p.k, p.eps, v[2], shifts ? v[3] : Value()};
+           emitNormRow(inner, norm, v[0], v[1]);
          });
 }
 
@@ -209,15 +211,13 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
   e.ifThen(
       e.lt(g.m, e.cst(plan.mr)),
       [&] {
-        Value given = g.x;
-        if (plan.norm) {
+        if (plan.norm)
           e.loop(e.cst(0), g.m, 1, [&](Value r) {
             g.normalize(r, e.elem(c.scratch, e.mul(r, plan.k)));
           });
-          g.x = c.scratch;
-        }
-        sections([&](unsigned i, Value lo, Value hi) { g.fewRows(i, lo, hi); });
-        g.x = given;
+        sections([&](unsigned i, Value lo, Value hi) {
+          g.fewRows(i, lo, hi, plan.norm ? c.scratch : g.x);
+        });
       },
       [&] {
         e.loop(e.cst(0), g.m, plan.mc, [&](Value row0) {

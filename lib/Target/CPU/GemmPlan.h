@@ -50,7 +50,8 @@ struct GemmPlan {
   // place of packed A.
   int64_t rowOffset() const { return mc * k * 4; }
   int64_t unpackedOffset() const {
-    return rowOffset() + (norm ? (k + 15) / 16 * 64 : 0);
+    // Whole cache lines, so that what follows lies as it would without.
+    return rowOffset() + (norm ? (k * 4 + 63) / 64 * 64 : 0);
   }
   int64_t tileOffset() const {
     return unpackedOffset() +

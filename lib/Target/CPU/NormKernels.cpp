@@ -1,6 +1,6 @@
 //===- NormKernels.cpp - layer_norm, rms_norm, softmax, argmax ------------===//
 //
-// Row by row; threads share rows. Sums run in one vector accumulator and a
+// Row by row; threads share the rows of a kernel. Sums run in one vector accumulator and a
 // fixed tree, so a row's bits depend on the row alone.
 //
 //===----------------------------------------------------------------------===//

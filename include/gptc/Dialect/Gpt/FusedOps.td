@@ -59,6 +59,8 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
     /// Input features, and output features of weight i.
     int64_t inFeatures();
     int64_t outFeatures(unsigned i);
+    /// The sum of the output features of all weights.
+    int64_t allOutFeatures();
     /// The pairing of section i, if it has a rope.
     std::optional<::gptc::gpt::RopePairs> ropeOf(unsigned i);
     ::gptc::gpt::Append appendOf(unsigned i);
