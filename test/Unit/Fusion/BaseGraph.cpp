@@ -176,12 +176,22 @@ Value Writer::attention(Value x) {
   int64_t Q = r.H * r.D, K = r.G * r.D;
   Value q, k, v;
   if (r.packed) {
-    Value packed = linear("qkv", x, 3 * Q, r.biases[0]);
+    // One bias for all, or of the parts that have one.
+    bool all = r.biases[0] && r.biases[1] && r.biases[2];
+    Value packed = linear("qkv", x, 3 * Q, all);
     Type part = rowsLike(x, Q);
     auto split = gpt::SplitOp::create(b, at("qkv"), {part, part, part}, packed);
-    q = split.getResult(0);
-    k = split.getResult(1);
-    v = split.getResult(2);
+    auto biased = [&](unsigned i, llvm::StringRef name) -> Value {
+      Value y = split.getResult(i);
+      if (all || !r.biases[i])
+        return y;
+      Value bias = gpt::BroadcastOp::create(b, at(name), part,
+                                            weight(("b" + name).str(), {Q}), y);
+      return arith::AddFOp::create(b, at(name), y, bias);
+    };
+    q = biased(0, "q");
+    k = biased(1, "k");
+    v = biased(2, "v");
   } else {
     Value from = r.cross ? memory : x;
     q = linear("q", x, Q, r.biases[0]);

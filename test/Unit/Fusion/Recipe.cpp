@@ -52,8 +52,6 @@ Recipe gptc::fuzz::randomRecipe(Choice &choice) {
   bool anyBias = choice.chance(50);
   for (bool &bias : r.biases)
     bias = anyBias && choice.chance(75);
-  if (r.packed) // one bias or none
-    r.biases[1] = r.biases[2] = r.biases[0];
   r.activation = choice.of({R::Activation::GeluErf, R::Activation::GeluTanh,
                             R::Activation::GeluQuick, R::Activation::Silu,
                             R::Activation::Silu, R::Activation::Relu,

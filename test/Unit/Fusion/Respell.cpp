@@ -32,6 +32,7 @@ static constexpr Entry rules[] = {
     {"repeat-mask", repeatMask, 4},
     {"constant-mask", constantMask, 4},
     {"swap-masks", swapMasks, 4},
+    {"split-mask", splitMask, 2},
     {"spell-mask", spellMask, 3},
     {"spell-softcap", spellSoftcap, 4},
     {"repeat-heads", repeatHeads, 1},

@@ -288,6 +288,25 @@ bool gptc::fuzz::swapMasks(Site &site) {
   return true;
 }
 
+/// One mask as two: each adds half, or both hide the same.
+bool gptc::fuzz::splitMask(Site &site) {
+  auto op = site.pick<gpt::MaskOp>();
+  if (!op)
+    return false;
+  OpBuilder &b = site.builder;
+  b.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  Value mask = op.getMask();
+  if (cast<RankedTensorType>(mask.getType()).getElementType().isF32())
+    mask = gpt::ScaleOp::create(b, loc, mask.getType(), mask,
+                                b.getF64FloatAttr(0.5));
+  Value s = op.getS();
+  for (int i = 0; i < 2; ++i)
+    s = gpt::MaskOp::create(b, loc, op.getType(), s, mask, op.getFillAttr());
+  replace(op, s);
+  return true;
+}
+
 /// gpt.mask in arith.
 bool gptc::fuzz::spellMask(Site &site) {
   auto op = site.pick<gpt::MaskOp>();
@@ -304,6 +323,11 @@ bool gptc::fuzz::spellMask(Site &site) {
     mask = gpt::BroadcastOp::create(b, loc, wide, mask, op.getS());
   if (maskType.getElementType().isF32()) {
     Value left = op.getS(), right = mask;
+    if (site.choice.chance(30)) {
+      right = arith::NegFOp::create(b, loc, right);
+      replace(op, arith::SubFOp::create(b, loc, left, right));
+      return true;
+    }
     if (site.choice.chance(50))
       std::swap(left, right);
     replace(op, arith::AddFOp::create(b, loc, left, right));

@@ -68,6 +68,7 @@ bool pushScale(Site &site);
 bool repeatMask(Site &site);
 bool constantMask(Site &site);
 bool swapMasks(Site &site);
+bool splitMask(Site &site);
 bool spellMask(Site &site);
 bool spellSoftcap(Site &site);
 bool repeatHeads(Site &site);
