@@ -29,7 +29,12 @@ class Manifest(unittest.TestCase):
 
     @unittest.skipUnless(SMOLLM2, "no GPTC_SMOLLM2_GGUF")
     def test_smollm2(self):
-        self.check(compiled(imported(SMOLLM2, "smollm2"), 2, "--no-weights"), 30, gate=True)
+        package = compiled(imported(SMOLLM2, "smollm2"), 2, "--no-weights")
+        self.check(package, 30, gate=True)
+        # Every norm is before a wide GEMM, and in its kernel.
+        kernels = [kernel for _, kernel in step_calls(package)]
+        self.assertNotIn("norm", {kernel["kind"] for kernel in kernels})
+        self.assertEqual(sum("gpt.rms_norm" in kernel["ops"] for kernel in kernels), 2 * 30 + 1)
 
     def test_gpt2(self):
         self.check(compiled_case("gpt2-hf"), golden("gpt2-hf")["model"]["layers"], gate=False)
