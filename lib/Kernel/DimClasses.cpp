@@ -47,9 +47,27 @@ void DimClasses::unite(Value a, unsigned axisA, Value b, unsigned axisB) {
   unsigned rootA = find(a, axisA), rootB = find(b, axisB);
   if (rootA == rootB)
     return;
-  if (size[rootA] < 0)
-    size[rootA] = size[rootB];
+  if (size[rootB] >= 0)
+    fix(a, axisA, size[rootB]);
   parent[rootB] = rootA;
+}
+
+void DimClasses::fix(Value value, unsigned axis, int64_t extent) {
+  int64_t &known = size[find(value, axis)];
+  if (known < 0)
+    known = extent;
+  else if (known != extent && !conflict)
+    conflict = {value, axis, known, extent};
+}
+
+/// `a` has `groups` times the heads of `b`.
+void DimClasses::groupsRule(Value a, Value b, unsigned axis, int64_t groups) {
+  if (groups == 1)
+    return unite(a, axis, b, axis);
+  if (auto heads = staticSize(b, axis); heads && *heads <= INT32_MAX)
+    fix(a, axis, *heads * groups);
+  else if (auto heads = staticSize(a, axis); heads && *heads % groups == 0)
+    fix(b, axis, *heads / groups);
 }
 
 /// Equal shapes: every axis of every value (of equal rank) with the first's.
@@ -74,7 +92,7 @@ void matmulRule(DimClasses &dims, MatmulOp op) {
   bool transposed = op.getTransposeB();
   for (int64_t axis = 0; axis < m; ++axis) {
     dims.unite(a, axis, result, axis);
-    if (axis + 1 < m || op.getGroups() == 1)
+    if (axis + 1 < m)
       dims.unite(a, axis, b, axis);
   }
   dims.unite(a, m, result, m);
@@ -105,10 +123,15 @@ void repeatedRule(DimClasses &dims, Value x, int64_t rank,
 
 void attentionRule(DimClasses &dims, FlashAttentionOp op) {
   Value q = op.getQ(), k = op.getK(), v = op.getV();
+  int64_t rank = rankOf(q);
+  if (KVCacheType cache = op.getCache() ? op.getCache().getType() : nullptr)
+    dims.fix(q, rank - 1,
+             cache.getHeads() * cache.getHeadDim() * int64_t(op.getGroups()));
   if (!k)
     return;
-  int64_t rank = rankOf(q);
   dims.unite(k, rank - 2, v, rank - 2);
+  dims.unite(q, rank - 1, k, rank - 1);
+  dims.unite(q, rank - 1, v, rank - 1);
   for (int64_t axis = 0; axis + 3 < rank; ++axis) {
     dims.unite(q, axis, k, axis);
     dims.unite(q, axis, v, axis);
@@ -150,14 +173,40 @@ void DimClasses::addRulesOf(Operation *op) {
     for (int64_t axis = 0; axis + 1 < rankOf(value); ++axis)
       unite(value, axis, other, axis);
   };
+  auto columns = [&](Value value, Value other) {
+    unite(value, rankOf(value) - 1, other, rankOf(other) - 1);
+  };
+  /// x [.., K] times a weight; result [.., N], or null.
+  auto weight = [&](Value x, Value w, bool inOut, Value result) {
+    unite(x, rankOf(x) - 1, w, inOut ? 0 : 1);
+    if (result)
+      unite(result, rankOf(result) - 1, w, inOut ? 1 : 0);
+  };
+  auto cached = [&](Value keys, KVCacheType cache) {
+    fix(keys, 0, cache.getHeads());
+    fix(keys, 2, cache.getHeadDim());
+  };
   auto sequenceAxis = [&](Value heads, Value perToken) {
     unite(heads, rankOf(heads) - 2, perToken, 0);
   };
   TypeSwitch<Operation *>(op)
-      .Case([&](EmbeddingOp op) { rows(op.getIds(), op.getResult()); })
-      .Case([&](SelectRowsOp op) { rows(op.getRows(), op.getResult()); })
-      .Case([&](LinearOp op) { leading(op.getX(), op.getResult()); })
-      .Case([&](MatmulOp op) { matmulRule(*this, op); })
+      .Case([&](EmbeddingOp op) {
+        rows(op.getIds(), op.getResult());
+        columns(op.getTable(), op.getResult());
+      })
+      .Case([&](SelectRowsOp op) {
+        rows(op.getRows(), op.getResult());
+        for (int64_t axis = 1; axis < rankOf(op.getX()); ++axis)
+          unite(op.getX(), axis, op.getResult(), axis);
+      })
+      .Case([&](LinearOp op) {
+        leading(op.getX(), op.getResult());
+        weight(op.getX(), op.getWeight(), op.getInOut(), op.getResult());
+      })
+      .Case([&](MatmulOp op) {
+        matmulRule(*this, op);
+        groupsRule(op.getA(), op.getB(), rankOf(op.getA()) - 3, op.getGroups());
+      })
       .Case([&](SplitOp op) {
         for (Value part : op.getParts())
           leading(op.getX(), part);
@@ -170,17 +219,32 @@ void DimClasses::addRulesOf(Operation *op) {
           [&](SplitHeadsOp op) { headsRule(*this, op.getX(), op.getResult()); })
       .Case(
           [&](MergeHeadsOp op) { headsRule(*this, op.getResult(), op.getX()); })
-      .Case([&](LayerNormOp op) { uniteAll({op.getX(), op.getResult()}); })
-      .Case([&](RmsNormOp op) { uniteAll({op.getX(), op.getResult()}); })
+      .Case([&](LayerNormOp op) {
+        uniteAll({op.getX(), op.getResult()});
+        columns(op.getGamma(), op.getX());
+      })
+      .Case([&](RmsNormOp op) {
+        uniteAll({op.getX(), op.getResult()});
+        columns(op.getGamma(), op.getX());
+      })
       .Case([&](RopeOp op) {
         uniteAll({op.getX(), op.getResult()});
         sequenceAxis(op.getX(), op.getPositions());
+        fix(op.getX(), rankOf(op.getX()) - 1, op.getRope().getDim());
       })
       .Case([&](RotateOp op) {
         uniteAll({op.getX(), op.getResult()});
         sequenceAxis(op.getX(), op.getTable());
+        columns(op.getTable(), op.getX());
       })
-      .Case([&](RopeTableOp op) { rows(op.getPositions(), op.getResult()); })
+      .Case([&](RopeTableOp op) {
+        rows(op.getPositions(), op.getResult());
+        fix(op.getResult(), 2, op.getRope().getDim());
+      })
+      .Case([&](AlibiOp op) {
+        uniteAll({op.getS(), op.getResult()});
+        fix(op.getS(), rankOf(op.getS()) - 3, op.getSlopes().size());
+      })
       .Case([&](MaskOp op) {
         uniteAll({op.getS(), op.getResult()});
         repeatedRule(*this, op.getMask(), rankOf(op.getS()),
@@ -197,16 +261,27 @@ void DimClasses::addRulesOf(Operation *op) {
       })
       .Case([&](KVAppendOp op) {
         uniteAll({op.getKeys(), op.getValues()});
+        cached(op.getKeys(), op.getCache().getType());
         rows(op.getPositions(), op.getSequences());
         sequenceAxis(op.getKeys(), op.getPositions());
       })
-      .Case([&](KVReadOp op) { uniteAll({op.getKeys(), op.getValues()}); })
+      .Case([&](KVReadOp op) {
+        uniteAll({op.getKeys(), op.getValues()});
+        cached(op.getKeys(), op.getCache().getType());
+      })
       .Case([&](FusedGemmOp op) {
-        for (Value residual : op.getResiduals())
+        for (auto [i, w] : llvm::enumerate(op.getWeights()))
+          weight(op.getX(), w, op.getInOut()[i], Value());
+        for (int64_t i = 0; i < op.numSections(); ++i)
+          for (Value output : op.outputsOf(i)) {
+            rows(op.getX(), output);
+            fix(output, 1, op.outFeatures(i));
+          }
+        for (Value residual : op.getResiduals()) {
+          columns(residual, op.getOutputs().front());
           if (rankOf(residual) == 2)
             rows(op.getX(), residual);
-        for (Value output : op.getOutputs())
-          rows(op.getX(), output);
+        }
         rows(op.getX(), op.getRopeTable());
         rows(op.getX(), op.getPositions());
         rows(op.getX(), op.getSequences());
@@ -216,6 +291,9 @@ void DimClasses::addRulesOf(Operation *op) {
         rows(op.getPositions(), op.getSequences());
         rows(op.getPositions() ? op.getQ() : Value(), op.getPositions());
         attentionRule(*this, op);
+        if (op.getK())
+          for (Value each : {op.getK(), op.getV()})
+            groupsRule(op.getQ(), each, rankOf(each) - 3, op.getGroups());
       })
       .Case([&](CallOp op) { callRule(*this, op); })
       .Default([&](Operation *op) {

@@ -201,6 +201,8 @@ LogicalResult Outliner::run(func::FuncOp entry) {
   if (!entry.getBody().hasOneBlock())
     return entry.emitOpError(
         "expected one block: an entry has no control flow");
+  if (failed(refineSizes(entry)))
+    return failure();
   for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
     if (staysInEntry(op))
       continue;

@@ -21,6 +21,8 @@ using Sizes = llvm::SmallVector<int64_t, 4>;
 class DimClasses {
 public:
   void unite(mlir::Value a, unsigned axisA, mlir::Value b, unsigned axisB);
+  /// The axis has this size.
+  void fix(mlir::Value value, unsigned axis, int64_t extent);
   /// What `op` says: `linear` keeps its rows, `embedding` has a row per id, ...
   /// For a gpt.call, what `gpt.dims` of its kernel says.
   void addRulesOf(mlir::Operation *op);
@@ -29,10 +31,19 @@ public:
   /// The static size in the set, if it has one.
   std::optional<int64_t> staticSize(mlir::Value value, unsigned axis);
 
+  /// The first set found to have two static sizes: an axis of it, and both.
+  struct Conflict {
+    mlir::Value value;
+    unsigned axis;
+    int64_t first, second;
+  };
+  std::optional<Conflict> conflict;
+
 private:
   unsigned node(mlir::Value value, unsigned axis);
   unsigned root(unsigned node);
   void uniteAll(mlir::ValueRange values);
+  void groupsRule(mlir::Value a, mlir::Value b, unsigned axis, int64_t groups);
 
   llvm::DenseMap<mlir::Value, unsigned> firstNode;
   llvm::SmallVector<unsigned> parent;
@@ -59,6 +70,12 @@ private:
   llvm::DenseMap<mlir::Value, Sizes> sizesOf;
   int64_t numDims = 0;
 };
+
+/// Writes the size of every `?` of an entry that has one because of another
+/// value's static size, so that the package asks for it when it runs. Before
+/// outlining. Fails, with a diagnostic at the op, when sizes cannot agree, or
+/// when only running could tell whether heads and groups do.
+llvm::LogicalResult refineSizes(mlir::func::FuncOp entry);
 
 /// Whether an entry runs over a KV cache.
 bool isStepEntry(mlir::func::FuncOp entry);

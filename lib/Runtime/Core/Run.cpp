@@ -103,15 +103,17 @@ gptc_status Run::bindInput(const gptc_value_desc &desc,
   }
   if (!fits) {
     int64_t expected[8];
-    for (int32_t i = 0; i < desc.rank; ++i)
+    bool open = false;
+    for (int32_t i = 0; i < desc.rank; ++i) {
       expected[i] = sizeOf(desc, i, dims);
+      open |= expected[i] < 0;
+    }
     char got[100], want[100];
     printShape(tensor->rank, tensor->shape, got, sizeof(got));
     printShape(desc.rank, expected, want, sizeof(want));
     return fail(GPTC_INVALID_ARGUMENT,
-                "run: input '%.200s': expected shape %s (-1: any size of 1 or "
-                "more), got %s",
-                desc.name, want, got);
+                "run: input '%.200s': expected shape %s%s, got %s", desc.name,
+                want, open ? " (-1: any size of 1 or more)" : "", got);
   }
   if (!tensor->data)
     return fail(GPTC_INVALID_ARGUMENT, "run: input '%.200s': data is null",
