@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Phases.h"
+#include "gptc/Kernel/Weights.h"
 #include "gptc/Stepping/Elementwise.h"
 
 using namespace mlir;
@@ -29,9 +30,11 @@ static LogicalResult checkOperands(Operation *op) {
     if (!isRepeated(operand) && isa<TensorType>(operand.get().getType()) &&
         operand.get().getDefiningOp<arith::ConstantOp>())
       return op->emitOpError("expected operand ")
-             << operand.getOperandNumber()
-             << " to be an argument, a weight (ml_program.global) or computed, "
-                "got a constant, which only elementwise ops take";
+             << operand.getOperandNumber() << " to be "
+             << (useOf(operand) == OperandUse::Activation
+                     ? "an argument, a weight (ml_program.global) or computed"
+                     : "a weight (a loaded ml_program.global)")
+             << ", got a constant, which only elementwise ops take";
   return success();
 }
 

@@ -96,8 +96,10 @@ LogicalResult checkOp(Operation &op) {
       return op.emitOpError("expected operand ")
              << operand.getOperandNumber()
              << " to be a weight (a loaded ml_program.global, or a slice of "
-                "one): kernels read it packed; multiply activations with "
-                "gpt.matmul";
+                "one): kernels read it packed"
+             << (useOf(operand) == OperandUse::Panel
+                     ? "; multiply activations with gpt.matmul"
+                     : "");
   }
   return success();
 }
@@ -197,12 +199,30 @@ KernelOp Outliner::kernelFor(Operation &op) {
   return kernel;
 }
 
+/// Every result is a tensor of its own: an argument that is returned, and a
+/// value that is returned again, are copied.
+static void copyResults(func::FuncOp entry) {
+  Operation *exit = entry.getBody().front().getTerminator();
+  OpBuilder builder(exit);
+  llvm::SmallPtrSet<Value, 4> returned;
+  for (OpOperand &operand : exit->getOpOperands()) {
+    Value value = operand.get();
+    if (!isa<RankedTensorType>(value.getType()))
+      continue;
+    bool again = !returned.insert(value).second;
+    if (again || isa<BlockArgument>(value))
+      operand.set(BroadcastOp::create(builder, value.getLoc(), value.getType(),
+                                      value, value));
+  }
+}
+
 LogicalResult Outliner::run(func::FuncOp entry) {
   if (!entry.getBody().hasOneBlock())
     return entry.emitOpError(
         "expected one block: an entry has no control flow");
   if (failed(refineSizes(entry)))
     return failure();
+  copyResults(entry);
   for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
     if (staysInEntry(op))
       continue;

@@ -46,9 +46,7 @@ LogicalResult Planner::findOutputs() {
     if (!value.getDefiningOp<CallOp>())
       return exit.emitOpError("expected result ")
              << operand.getOperandNumber()
-             << " to be computed by a kernel, got "
-             << (isa<BlockArgument>(value) ? "an argument" : "a weight")
-             << " returned as it is";
+             << " to be computed by a kernel, got a weight returned as it is";
     gptc_arg place{GPTC_ARG_OUTPUT, int32_t(plan.outputs.size())};
     if (!places.try_emplace(value, place).second)
       return exit.emitOpError("expected every value to be returned once, got "

@@ -23,7 +23,8 @@ static LogicalResult tighten(CallOp call, int64_t &bound, int64_t rows) {
     return success();
   }
   if (bound < 0 || rows < 0)
-    return call.emitOpError(
+    return emitError(
+        call.getLoc(),
         "expected ids that index tensors of different sizes to index static "
         "ones only");
   bound = std::min(bound, rows);
@@ -46,15 +47,17 @@ static LogicalResult bind(const EntryPlan &plan, CallOp call, Value ids,
   if (argument != plan.inputs.end())
     return tighten(call, bounds.values[argument - plan.inputs.begin()], rows);
   if (!isPositions(ids))
-    return call.emitOpError("expected the ids to be an argument of the entry "
-                            "or gpt.positions: a run checks them before it "
-                            "starts");
+    return emitError(call.getLoc(),
+                     "expected the ids to be an argument of the entry "
+                     "or gpt.positions: a run checks them before it "
+                     "starts");
   int64_t count = plan.dims.sizes(ids)[0];
   if (count < 0)
     return tighten(call, bounds.dims[-1 - count], rows);
   if (rows < 0 || count > rows)
-    return call.emitOpError("expected at most as many positions as there are "
-                            "rows, got ")
+    return emitError(call.getLoc(),
+                     "expected at most as many positions as there are "
+                     "rows, got ")
            << count << " positions and "
            << (rows < 0 ? "a dynamic number of" : Twine(rows).str()) << " rows";
   return success();

@@ -85,6 +85,30 @@ class Sizes(unittest.TestCase):
                             self.assertRegex(caught.exception.message, r"input '\w': expected shape \[[-0-9, ]*\]( \(-1: any size of 1 or more\))?, got \[")
                         self.assertTrue(np.all(session.run(name, fits, ["o"])["o"] == number))
 
+    def test_results_of_their_own(self):
+        """An argument that is returned, and equal ops that become one, at any level."""
+        mlir = written("""module attributes {gpt.name = "sizes"} {
+  func.func @f(%x: tensor<?x8xf32> {gpt.arg = "x"}, %i: tensor<?xi32> {gpt.arg = "i"}) -> (tensor<?x8xf32> {gpt.result = "a"}, tensor<?x8xf32> {gpt.result = "b"},
+      tensor<?x8xf32> {gpt.result = "c"}, tensor<?x8xf32> {gpt.result = "d"}, tensor<?xi32> {gpt.result = "j"}) {
+    %a = gpt.silu %x : tensor<?x8xf32>
+    %b = gpt.silu %x : tensor<?x8xf32>
+    %h = gpt.split_heads %x : tensor<?x8xf32> -> tensor<2x?x4xf32>
+    %c = gpt.merge_heads %h : tensor<2x?x4xf32> -> tensor<?x8xf32>
+    %d = gpt.dropout %x p 0.5 : tensor<?x8xf32>
+    return %a, %b, %c, %d, %i : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?xi32>
+  }
+}
+""")
+        x, ids = np.random.default_rng(3).normal(size=(5, 8)).astype(np.float32), np.arange(3, dtype=np.int32)
+        for level in (2, 0):
+            with Package(compiled(mlir, level)).open({}) as model, model.session() as session:
+                found = session.run("f", {"x": x, "i": ids}, list("abcdj"))
+                for name in "ab":
+                    np.testing.assert_allclose(found[name], x / (1 + np.exp(-x.astype(np.float64))), rtol=0, atol=1e-6)
+                for name in "cd":
+                    self.assertTrue(np.array_equal(found[name], x))
+                self.assertEqual(found["j"].view(np.int32).tolist(), ids.tolist())
+
     def test_command_line(self):
         """The same through gptc-run, whose inputs are a file."""
         case = {"f": CASES["mask_constant"]}

@@ -61,6 +61,19 @@ func.func @attention(%q: tensor<4x?x8xf32>, %k: tensor<2x?x8xf32>, %v: tensor<2x
   return %o : tensor<4x?x8xf32>
 }
 
+// An argument that is returned, and a value that is returned twice, as two
+// equal ops become: results of their own.
+// CHECK-LABEL: func @copies
+// CHECK-SAME:  %[[X:.*]]: tensor<?x8xf32>
+// CHECK:       %[[Y:.*]] = gpt.call @silu
+// CHECK-DAG:   %[[C:.*]] = gpt.call @broadcast{{.*}}(%[[X]], %[[X]])
+// CHECK-DAG:   %[[D:.*]] = gpt.call @broadcast{{.*}}(%[[Y]], %[[Y]])
+// CHECK:       return %[[Y]], %[[C]], %[[D]]
+func.func @copies(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) {
+  %y = gpt.silu %x : tensor<?x8xf32>
+  return %y, %x, %y : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
+}
+
 // CHECK:       gpt.kernel @gemm_k64_n64_q4_0(%{{.*}}: tensor<?x64xf32>, %{{.*}}: tensor<64x64xf32> {gpt.storage = "q4_0"}) -> tensor<?x64xf32>
 // CHECK-SAME:  gpt.dims = [array<i64: -1, 64>, array<i64: 64, 64>, array<i64: -1, 64>]
 // CHECK-NEXT:  gpt.linear

@@ -2,6 +2,7 @@
 
 #include "gptc/Runtime/Host/Npy.h"
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
 #include <limits>
@@ -71,6 +72,9 @@ bool convert(const uint8_t *from, size_t count, std::vector<uint8_t> &out) {
       if (value != static_cast<int32_t>(value))
         return false;
     To to = static_cast<To>(value);
+    if constexpr (std::is_same_v<From, double>)
+      if (std::isfinite(value) && !std::isfinite(to))
+        return false;
     std::memcpy(out.data() + i * sizeof(To), &to, sizeof(To));
   }
   return true;
@@ -128,7 +132,8 @@ std::optional<Array> gptc::host::parseNpy(std::span<const uint8_t> bytes,
   }
   const ElementType *type = nullptr;
   for (const ElementType &candidate : elementTypes)
-    if (descr->size() > 4 && descr->substr(1, 3) == candidate.descr)
+    if (descr->size() > 4 && descr->substr(1, 3) == candidate.descr &&
+        (*descr)[4] == descr->front())
       type = &candidate;
   if (!type) {
     error = fmt::format("expected elements <f4, <f8, <i4, <i8, |u1 or |b1, got "
@@ -148,7 +153,9 @@ std::optional<Array> gptc::host::parseNpy(std::span<const uint8_t> bytes,
   }
   array.dtype = type->dtype;
   if (!type->convert(data, count, array.data)) {
-    error = "expected integers that fit 32 bits";
+    error = fmt::format("expected {}", type->dtype == GPTC_F32
+                                           ? "numbers that f32 can hold"
+                                           : "integers that fit 32 bits");
     return std::nullopt;
   }
   return array;

@@ -64,6 +64,7 @@ TEST(Npy, WidensAndNarrows) {
 TEST(Npy, Refusals) {
   const char *headers[] = {
       "{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }",
+      "{'descr': '<f40', 'fortran_order': False, 'shape': (1,), }",
       "{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }",
       "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }",
       "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
