@@ -4,7 +4,9 @@
 // Produces: gpt.call @name(operands) and one gpt.kernel per distinct op
 //
 // Two ops are one kernel if they print alike once their weights and the layer
-// of the KV cache are arguments: compile time does not grow with layers.
+// of the KV cache are arguments: compile time does not grow with layers. Before
+// that, sizes are refined (RefineSizes.cpp) and results made tensors of their
+// own.
 //
 // Refuses, at the op: control flow, calls, other dialects, scalars, constants
 // that are no splats (masks apart), sizes of 0 or beyond 32 bits, and matrices

@@ -9,7 +9,8 @@ def OutlineKernels : Pass<"gpt-outline-kernels", "::mlir::ModuleOp"> {
   let description = [{
     A kernel holds one op and the splat constants it uses. Its arguments are the op's other operands in order; weights
     stay operands of the call and their storage goes into the kernel's type (`gpt.storage`). `gpt.dims` says which
-    dynamic sizes of arguments and results are equal.
+    dynamic sizes of arguments and results are equal. First every `?` that must be a static size is written as it, and
+    results that are arguments or given twice are copied by kernels of their own.
 
     ```mlir
     %y = gpt.linear %x, %w : (tensor<?x64xf32>, tensor<192x64xf32>) -> tensor<?x192xf32>
