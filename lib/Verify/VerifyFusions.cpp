@@ -11,6 +11,7 @@
 #include "MadeInputs.h"
 #include "Reduce.h"
 #include "gptc/Dialect/Gpt/Gpt.h"
+#include "gptc/Kernel/DimAnalysis.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -270,6 +271,11 @@ Verification Verifier::run(AddPasses passes) {
     return std::move(result);
   }
   reduce();
+  // Made-up arguments have the sizes that those of a package must have. What
+  // does not agree is an error of the compilation, and left out here.
+  for (auto function : taken.front().module->getOps<func::FuncOp>())
+    if (!function.isExternal())
+      (void)refineSizes(function);
   weights.look(*taken.front().module);
   OwningOpRef<ModuleOp> module = taken.front().module->clone();
   PassManager manager(&context);

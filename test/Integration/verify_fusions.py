@@ -43,6 +43,19 @@ class VerifyFusions(unittest.TestCase):
         fusions, _ = self.proven(windowed(), "--disable-fusion=fuse-qkv")
         self.assertNotIn("fuse-qkv", fusions)
 
+    def test_sizes_that_follow(self):
+        """A `?` beside a static size is not made up: keys are as many as the mask has numbers."""
+        fusions, report = self.proven(written("""func.func @f(%x: tensor<2x?x4xf32>, %m: tensor<3xf32>) -> tensor<2x?x4xf32> {
+  %s = gpt.matmul %x, %x transpose_b : tensor<2x?x4xf32>, tensor<2x?x4xf32> -> tensor<2x?x?xf32>
+  %n = gpt.mask %s, %m : tensor<2x?x?xf32>, tensor<3xf32>
+  %p = gpt.softmax %n : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %x : tensor<2x?x?xf32>, tensor<2x?x4xf32> -> tensor<2x?x4xf32>
+  return %o : tensor<2x?x4xf32>
+}
+"""))
+        self.assertEqual(fusions, {"fuse-attention"})
+        self.assertNotIn("left out", report)
+
     def test_same_report(self):
         model = windowed()
         self.assertEqual(self.proven(model)[1], self.proven(model)[1])
