@@ -12,7 +12,7 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # A fusion's sources, beside its own file.
-SHARED = {"fuse-attention": ["lib/Stepping/Attention.cpp"]}
+SHARED = {"fuse-attention": ["lib/Stepping/Attention.cpp"], "fuse-epilogue": ["lib/Fusion/EpilogueLanes.cpp"]}
 STRING = r'"((?:[^"\\]|\\.)*)"'
 
 
