@@ -98,12 +98,14 @@ def page(tool, stem):
     test = read("test", "Fusion", stem + ".mlir")
     lines = [f"# {stem}", "", title[0].upper() + title[1:] + ".", "", "```", text, "```", ""]
     for comment, function in examples(test):
-        module = "\n".join(globals_used(test, function) + [function]) + "\n"
+        needed = globals_used(test, function)
+        module = "\n".join(needed + [function]) + "\n"
         lines += ["## Example", ""] + ([comment, ""] if comment else [])
-        lines += ["```mlir", function, "```", "", "becomes", "", "```mlir", after(tool, passes(test), module), "```", ""]
+        lines += ["```mlir", *needed, *([""] if needed else []), function, "```", "", f"becomes, by `gptc-opt FILE {' '.join(passes(test))}`,", "",
+                  "```mlir", after(tool, passes(test), module), "```", ""]
     found = reasons(tool, read("test", "Fusion", stem + "-missed.mlir"))
-    lines += ["## When it does not fire", "", "As `--remarks=fusion` says it; the function is in "
-              f"[{stem}-missed.mlir](../../test/Fusion/{stem}-missed.mlir).", "", "| reason | example |", "| --- | --- |"]
+    lines += ["## When it does not fire", "", "What `--remarks=fusion` says of a model; the function is in "
+              f"[{stem}-missed.mlir](../../test/Fusion/{stem}-missed.mlir), whose first line runs this pass alone.", "", "| reason | example |", "| --- | --- |"]
     lines += [f"| {reason.replace('|', chr(92) + '|')} | {', '.join('`@' + name + '`' for name in dict.fromkeys(names))} |" for reason, names in found.items()]
     return "\n".join(lines) + "\n", title
 

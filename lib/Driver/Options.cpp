@@ -285,8 +285,9 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
     return true;
   if (options.input.empty())
     return fail("expected a model (.mlir); --help shows the usage");
-  if (options.output.empty() && !options.onlyVerifies() &&
+  if (options.output.empty() && !options.onlyReports() &&
       (options.emit.size() != 1 || options.emit[0] == Emit::Lib))
-    return fail("expected -o DIR, or a single --emit of one file");
+    return fail("expected -o DIR, or a single --emit of one file; "
+                "--explain-fusion and --verify-fusions report without either");
   return true;
 }

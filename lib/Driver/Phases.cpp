@@ -142,7 +142,7 @@ bool Compilation::parse() {
     levels.push_back({std::move(target), {}, {}});
   }
   // A folder that cannot be written is told before anything is compiled.
-  if (options.emit.empty() && !options.onlyVerifies()) {
+  if (options.emit.empty() && !options.onlyReports()) {
     auto made = OutputFolder::create(options.output);
     if (!made)
       return fail(made.takeError());
@@ -168,7 +168,8 @@ bool Compilation::parse() {
   parsing = true;
   module = parseModel(diagnostics.sources, context);
   parsing = false;
-  if (!module || failed(mlir::verify(*module)) || failed(checkConstants(*module)))
+  if (!module || failed(mlir::verify(*module)) ||
+      failed(checkConstants(*module)))
     return false;
   moduleOp = *module;
   auto given = moduleOp->getAttrOfType<StringAttr>("gpt.name");
@@ -204,7 +205,7 @@ bool Compilation::verifyFusions() {
       });
   if (!found.error.empty())
     return fail("--verify-fusions: " + found.error);
-  (options.onlyVerifies() ? llvm::outs() : llvm::errs())
+  (options.onlyReports() ? llvm::outs() : llvm::errs())
       << verify::reportText(found);
   unproven = !found.ok();
   return !unproven || fail("--verify-fusions: a fusion computes something else "
@@ -238,7 +239,8 @@ bool Compilation::kernel() {
       }))
     return false;
   if (options.explainFusion)
-    llvm::errs() << explainFusion(moduleOp, *sourceOps, remarks);
+    (options.onlyReports() ? llvm::outs() : llvm::errs())
+        << explainFusion(moduleOp, *sourceOps, remarks);
   return !wants(Emit::Dot) ||
          emitText(Emit::Dot, ".dot", fusionGraph(moduleOp, *sourceOps));
 }
@@ -381,7 +383,7 @@ bool Compilation::dump(StringRef phaseName) {
 bool Compilation::run() {
   // --emit needs the phases up to its last product only.
   Emit last = Emit::Manifest;
-  if (options.onlyVerifies())
+  if (options.onlyReports())
     last = options.explainFusion ? Emit::Dot : Emit::Gpt;
   else if (!options.emit.empty())
     last = std::max(*llvm::max_element(options.emit),

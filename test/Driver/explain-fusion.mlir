@@ -2,6 +2,7 @@
 // What went into which kernel, what was left alone and why.
 //
 // RUN: gptc %s --emit=dot --explain-fusion 2>&1 >/dev/null | FileCheck %s --check-prefix=TABLE
+// RUN: gptc %s --explain-fusion 2>/dev/null | FileCheck %s --check-prefix=TABLE
 // RUN: gptc %s --emit=dot 2>/dev/null | FileCheck %s --check-prefix=DOT
 // RUN: gptc %s --emit=fused --remarks=fusion 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // RUN: gptc %s --emit=fused --remarks-output=%t.yaml >/dev/null && FileCheck %s --check-prefix=YAML --input-file=%t.yaml

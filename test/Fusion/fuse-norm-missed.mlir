@@ -11,11 +11,11 @@ ml_program.global private @g(#ml_program.extern<tensor<16xf32>>) : tensor<16xf32
 // SAME:       %[[N:.*]] = gpt.rms_norm
 // SAME:       gpt.fused_gemm %[[N]]
 // SAME:       gpt.fused_gemm %[[N]]
-func.func @two_users(%x: tensor<?x16xf32>, %w: tensor<960x16xf32>) -> (tensor<?x960xf32>, tensor<?x960xf32>) {
+func.func @two_users(%x: tensor<?x16xf32>, %w: tensor<960x16xf32>, %v: tensor<960x16xf32>) -> (tensor<?x960xf32>, tensor<?x960xf32>) {
   %g = ml_program.global_load_const @g : tensor<16xf32>
   %n = gpt.rms_norm %x, %g eps 1.0e-5 : tensor<?x16xf32>, tensor<16xf32>
   %y = gpt.linear %n, %w : tensor<?x16xf32>, tensor<960x16xf32> -> tensor<?x960xf32>
-  %z = gpt.linear %n, %w : tensor<?x16xf32>, tensor<960x16xf32> -> tensor<?x960xf32>
+  %z = gpt.linear %n, %v : tensor<?x16xf32>, tensor<960x16xf32> -> tensor<?x960xf32>
   return %y, %z : tensor<?x960xf32>, tensor<?x960xf32>
 }
 

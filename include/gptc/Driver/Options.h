@@ -52,8 +52,8 @@ struct Options {
   /// For tests, not in --help: the phase that crashes when it begins.
   std::string testCrash;
   /// Nothing is to be written.
-  bool onlyVerifies() const {
-    return verifyFusions && output.empty() && emit.empty();
+  bool onlyReports() const {
+    return (verifyFusions || explainFusion) && output.empty() && emit.empty();
   }
   /// The arguments that a reproducer repeats: all but the input and its own.
   std::vector<std::string> others;
