@@ -2,6 +2,7 @@
 #include "Phases.h"
 #include "ExplainFusion.h"
 #include "gptc/Checkpoint/Checkpoint.h"
+#include "gptc/Dialect/Gpt/CheckModel.h"
 #include "gptc/Dialect/Gpt/ParseGuard.h"
 #include "gptc/Fusion/Passes.h"
 #include "gptc/Kernel/Passes.h"
@@ -168,7 +169,7 @@ bool Compilation::parse() {
   parsing = true;
   module = parseModel(diagnostics.sources, context);
   parsing = false;
-  if (!module || failed(mlir::verify(*module)) ||
+  if (!module || failed(mlir::verify(*module)) || failed(checkModel(*module)) ||
       failed(checkConstants(*module)))
     return false;
   moduleOp = *module;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Fuzz.h"
+#include "gptc/Dialect/Gpt/CheckModel.h"
 #include "gptc/Dialect/Gpt/Gpt.h"
 #include "gptc/Dialect/Gpt/ParseGuard.h"
 #include "gptc/Fusion/Passes.h"
@@ -77,6 +78,11 @@ struct Compiler {
     bool valid = succeeded(verify(*module));
     fuzz::require(valid || errors, "the verifier says why it fails");
     if (!valid)
+      return;
+    errors = 0;
+    bool checked = succeeded(checkModel(*module));
+    fuzz::require(checked || errors, "the check says why it fails");
+    if (!checked)
       return;
     for (bool fused : {true, false}) {
       OwningOpRef<ModuleOp> copy = module->clone();

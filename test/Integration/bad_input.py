@@ -124,6 +124,11 @@ class BadInput(unittest.TestCase):
             "weight with a value": (PICOGPT.replace("@ln(#ml_program.extern<!c>)", "@ln(dense<1.0> : !c)"), ["#ml_program.extern"]),
             "another vocabulary": (PICOGPT.replace("gpt.vocab = 96", "gpt.vocab = 97"), ["gpt.vocab", "96", "97"]),
             "deep": (PLAIN + "module {" * 100000, []),
+            # Where MLIR lets an op use its own result.
+            "own operand at the top": ("%d = gpt.dropout %d p 0.1 : tensor<?x64xf32>\n", ["expected functions and weights", "gpt.dropout"]),
+            "own operand that is never reached": (PLAIN.replace("return %y : tensor<4xf32>", "return %y : tensor<4xf32>\n^never:\n%d = gpt.dropout %d p 0.1 : tensor<4xf32>\n"
+                                                                "return %d : tensor<4xf32>"), ["expected one block"]),
+            "own operand in a region": (PLAIN.replace("return %y", "builtin.module { %d = gpt.scale %d by 2.0 : tensor<4xf32> }\nreturn %y"), ["builtin.module", "has no kernel"]),
         }
         for what, (text, words) in broken.items():
             with self.subTest(what):
