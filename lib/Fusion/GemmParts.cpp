@@ -145,7 +145,7 @@ GemmParts::GemmParts(gpt::FusedGemmOp op)
       positions(op.getPositions()), sequences(op.getSequences()),
       cache(op.getCache()), norm(op.getNormAttr()), gamma(op.getGamma()),
       beta(op.getBeta()), eps(op.getEpsAttr()), rotary(op.getRotaryAttr()),
-      lanes(op.getLanes()), places{op.getLoc()} {
+      argmax(op.getArgmaxAttr()), lanes(op.getLanes()), places{op.getLoc()} {
   if (auto attr = op.getLayerAttr())
     layer = attr.getInt();
   for (auto [i, weight] : llvm::enumerate(op.getWeights()))
@@ -207,7 +207,14 @@ gpt::FusedGemmOp GemmParts::create(OpBuilder &builder) const {
         section.emit(inside, loc, SmallVector<Value>(block->getArguments()));
     gpt::YieldOp::create(inside, loc, yields);
     size_t results = yields.size() - (section.append != gpt::Append::None);
-    outputs.append(results, RankedTensorType::get({rows, widths[i]}, f32));
+    if (argmax) {
+      int64_t blocks = llvm::divideCeil(widths[i], argmax.getInt());
+      outputs.push_back(RankedTensorType::get({rows, blocks}, f32));
+      outputs.push_back(
+          RankedTensorType::get({rows, blocks}, builder.getI32Type()));
+    } else {
+      outputs.append(results, RankedTensorType::get({rows, widths[i]}, f32));
+    }
   }
   auto op = gpt::FusedGemmOp::create(
       builder, loc, outputs, cache ? cache.getType() : Type(), x, weightValues,
@@ -217,7 +224,7 @@ gpt::FusedGemmOp GemmParts::create(OpBuilder &builder) const {
       builder.getDenseBoolArrayAttr(hasBias), builder.getArrayAttr(ropes),
       builder.getArrayAttr(appends),
       layer ? builder.getI64IntegerAttr(*layer) : IntegerAttr(), rotary, norm,
-      eps, sections.size());
+      eps, argmax, sections.size());
   for (auto [region, made] : llvm::zip(op.getEpilogues(), regions))
     region.takeBody(*made);
   return op;
@@ -236,9 +243,9 @@ gpt::FusedGemmOp gptc::replaceGemm(RewriterBase &rewriter, gpt::FusedGemmOp op,
 
 /// One GEMM; it is replaced if it has results that nothing uses.
 static void dropUnusedResults(gpt::FusedGemmOp op) {
-  if (op.use_empty() || llvm::none_of(op.getOutputs(), [](Value output) {
-        return output.use_empty();
-      }))
+  if (op.getArgmax() || op.use_empty() ||
+      llvm::none_of(op.getOutputs(),
+                    [](Value output) { return output.use_empty(); }))
     return;
   IRRewriter rewriter(op);
   GemmParts parts(op);

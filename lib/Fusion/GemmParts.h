@@ -41,6 +41,7 @@ struct GemmParts {
   mlir::FloatAttr eps;
   std::optional<int64_t> layer;
   mlir::IntegerAttr rotary; // or null
+  mlir::IntegerAttr argmax; // or null
   bool lanes = false;
   /// The places of all ops that go in.
   llvm::SmallVector<mlir::Location> places;

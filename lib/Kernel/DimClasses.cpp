@@ -275,16 +275,20 @@ void DimClasses::addRulesOf(Operation *op) {
         for (int64_t i = 0; i < op.numSections(); ++i)
           for (Value output : op.outputsOf(i)) {
             rows(op.getX(), output);
-            fix(output, 1, op.outFeatures(i));
+            fix(output, 1, op.outColumns(i));
           }
         for (Value residual : op.getResiduals()) {
-          columns(residual, op.getOutputs().front());
+          fix(residual, rankOf(residual) - 1, op.outFeatures(0));
           if (rankOf(residual) == 2)
             rows(op.getX(), residual);
         }
         rows(op.getX(), op.getRopeTable());
         rows(op.getX(), op.getPositions());
         rows(op.getX(), op.getSequences());
+      })
+      .Case([&](MergeArgmaxOp op) {
+        uniteAll({op.getValues(), op.getColumns()});
+        rows(op.getValues(), op.getResult());
       })
       .Case([&](FlashAttentionOp op) {
         uniteAll({op.getQ(), op.getResult()});

@@ -21,7 +21,7 @@ StringRef gptc::kernelKind(Operation *op) {
       .Case([](EmbeddingOp) { return "embedding"; })
       .Case<RopeOp, RotateOp, RopeTableOp>([](auto) { return "rope"; })
       .Case([](SoftmaxOp) { return "softmax"; })
-      .Case([](ArgmaxOp) { return "argmax"; })
+      .Case<ArgmaxOp, MergeArgmaxOp>([](auto) { return "argmax"; })
       .Case<MaskOp, CausalMaskOp, AlibiOp>([](auto) { return "mask"; })
       .Case<KVAppendOp, KVReadOp>([](auto) { return "kv_cache"; })
       .Case<SelectRowsOp, SplitOp, SplitHeadsOp, MergeHeadsOp, PositionsOp,
@@ -105,6 +105,8 @@ static std::string gemmName(FusedGemmOp op) {
     values += op.numYields(i);
   if (values > op.numSections())
     name += fmt::format("_and{}", values - op.numSections());
+  if (op.getArgmax())
+    name += "_argmax";
   return name;
 }
 
@@ -149,6 +151,9 @@ std::string gptc::kernelName(Operation *op, ArrayRef<Storage> storages) {
           })
           .Case(
               [](ArgmaxOp op) { return "argmax" + sizes(op.getX().getType()); })
+          .Case([](MergeArgmaxOp op) {
+            return "merge_argmax" + sizes(op.getValues().getType());
+          })
           .Case([](MatmulOp op) {
             return (op.getTransposeB() ? "matmul_bt" : "matmul") +
                    sizes(op.getA().getType()) + sizes(op.getType());

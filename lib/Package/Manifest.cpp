@@ -185,6 +185,8 @@ void Manifest::kernel(const PackageKernel &kernel) {
           if (!inner.hasTrait<OpTrait::IsTerminator>() &&
               !isa<arith::ConstantOp>(inner))
             out.value(inner.getName().getStringRef());
+      if (auto gemm = dyn_cast<FusedGemmOp>(computes); gemm && gemm.getArgmax())
+        out.value("gpt.argmax");
     });
     out.attributeArray("arguments", [&] {
       for (auto [index, type] : llvm::enumerate(op.getArgumentTypes()))

@@ -164,7 +164,8 @@ FailureOr<Results> Evaluator::dispatch(Operation *op,
             gpt::RotateOp>(rule)
       .Case<gpt::BroadcastOp, gpt::AlibiOp, gpt::CausalMaskOp, gpt::MaskOp,
             gpt::ScaleOp, gpt::SoftmaxOp, gpt::FlashAttentionOp,
-            gpt::KVAppendOp, gpt::KVReadOp, gpt::FusedGemmOp>(rule)
+            gpt::KVAppendOp, gpt::KVReadOp, gpt::FusedGemmOp,
+            gpt::MergeArgmaxOp>(rule)
       .Case<tensor::DimOp, tensor::SplatOp, tensor::EmptyOp, tensor::CastOp,
             tensor::ExtractOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
             tensor::ExtractSliceOp, tensor::ConcatOp>(rule)

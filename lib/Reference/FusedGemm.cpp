@@ -189,6 +189,11 @@ Outcome gptc::reference::eval(gpt::FusedGemmOp op, const Call &call) {
         runEpilogue(op, i, call, op.getLanes() ? all : all.slice(i, 1));
     if (values.empty())
       return failure();
+    if (op.getArgmax()) {
+      auto [largest, columns] = largestOf(values[0], *op.getArgmax());
+      results.append({largest, columns});
+      continue;
+    }
     gpt::Append append = op.appendOf(i);
     bool appends = append != gpt::Append::None;
     for (const auto &value : llvm::ArrayRef(values).drop_front(appends))

@@ -250,21 +250,62 @@ Outcome gptc::reference::eval(gpt::HeadPartOp op, const Call &call) {
   return Results{result};
 }
 
-/// A NaN is below every number; of equal numbers the first counts.
+//===----------------------------------------------------------------------===//
+// Argmax
+//===----------------------------------------------------------------------===//
+
+/// Of columns [from, to). A NaN is below every number; of equal numbers the
+/// first counts.
+static int64_t largestIn(const double *row, int64_t from, int64_t to) {
+  int64_t best = from;
+  for (int64_t j = from + 1; j < to; ++j)
+    if (row[j] > row[best] || (std::isnan(row[best]) && !std::isnan(row[j])))
+      best = j;
+  return best;
+}
+
+std::pair<TensorRef, TensorRef> gptc::reference::largestOf(const TensorRef &x,
+                                                           int64_t block) {
+  int64_t N = x->columns(), P = (N + block - 1) / block;
+  auto values = std::make_shared<Tensor>();
+  values->shape = {x->rows(), P};
+  values->among = x;
+  values->block = block;
+  auto columns = std::make_shared<Tensor>(*values);
+  columns->kind = Tensor::Kind::Int;
+  for (int64_t row = 0; row < x->rows(); ++row)
+    for (int64_t from = 0; from < N; from += block) {
+      const double *numbers = &x->data[row * N];
+      int64_t best = largestIn(numbers, from, std::min(from + block, N));
+      values->data.push_back(numbers[best]);
+      columns->ints.push_back(best);
+    }
+  return {values, columns};
+}
+
 Outcome gptc::reference::eval(gpt::ArgmaxOp op, const Call &call) {
-  const Tensor &x = call[op.getX()];
-  int64_t N = x.columns();
-  std::vector<int64_t> indices;
-  for (int64_t row = 0; row < x.rows(); ++row) {
-    const double *numbers = &x.data[row * N];
-    int64_t best = 0;
-    for (int64_t j = 1; j < N; ++j)
-      if (numbers[j] > numbers[best] ||
-          (std::isnan(numbers[best]) && !std::isnan(numbers[j])))
-        best = j;
-    indices.push_back(best);
-  }
-  return Results{
-      makeInts(std::vector<int64_t>(x.shape.begin(), x.shape.end() - 1),
-               std::move(indices))};
+  const TensorRef &x = call.ref(op.getX());
+  std::vector<int64_t> shape(x->shape.begin(), x->shape.end() - 1);
+  if (x->columns() == 0)
+    return Results{makeInts(shape, std::vector<int64_t>(x->rows(), 0))};
+  auto columns = std::make_shared<Tensor>(*largestOf(x, x->columns()).second);
+  columns->shape = std::move(shape);
+  return Results{columns};
+}
+
+Outcome gptc::reference::eval(gpt::MergeArgmaxOp op, const Call &call) {
+  const Tensor &values = call[op.getValues()], &columns = call[op.getColumns()];
+  int64_t T = values.rows(), P = values.columns();
+  if (failed(expectExtent(op, columns.rows(), T, "rows of columns")) ||
+      failed(expectExtent(op, columns.columns(), P, "blocks of columns")))
+    return failure();
+  auto result = std::make_shared<Tensor>();
+  result->kind = Tensor::Kind::Int;
+  result->shape = {T};
+  for (int64_t t = 0; t < T; ++t)
+    result->ints.push_back(
+        P ? columns.ints[t * P + largestIn(&values.data[t * P], 0, P)] : 0);
+  result->among = columns.among;
+  result->block = columns.among ? columns.among->columns() : 0;
+  return Results{result};
 }

@@ -51,6 +51,10 @@ std::shared_ptr<Tensor> allocate(mlir::Operation *op,
 mlir::LogicalResult expectExtent(mlir::Operation *op, int64_t got,
                                  int64_t expected, const llvm::Twine &what);
 
+/// The largest number of each `block` columns of `x` [rows, N], and its column:
+/// [rows, P] each, as gpt.argmax says.
+std::pair<TensorRef, TensorRef> largestOf(const TensorRef &x, int64_t block);
+
 /// The tensor of a constant's attribute, or null after an error at `op`.
 TensorRef constantTensor(mlir::Operation *op, mlir::Attribute value);
 
@@ -117,6 +121,7 @@ Outcome eval(gpt::KVReadOp op, const Call &call);
 
 // FusedGemm.cpp
 Outcome eval(gpt::FusedGemmOp op, const Call &call);
+Outcome eval(gpt::MergeArgmaxOp op, const Call &call);
 
 // TensorOps.cpp
 Outcome eval(mlir::tensor::DimOp op, const Call &call);

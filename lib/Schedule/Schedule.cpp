@@ -5,12 +5,12 @@
 using namespace mlir;
 using namespace gptc;
 
-GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t headDim,
+GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
                                 const TargetDesc &t) {
   GemmSchedule s;
   s.rowTile = t.tileRows();
   s.panel = t.panelWidth();
-  s.unit = headDim ? std::lcm(s.panel, headDim) / s.panel : 1;
+  s.unit = whole ? std::lcm(s.panel, whole) / s.panel : 1;
   // Four panels give one row eight chains of multiply-adds: latency 4 times two
   // ports.
   s.group = s.unit * ((4 + s.unit - 1) / s.unit);
@@ -40,6 +40,11 @@ int64_t gptc::headDimOf(Operation *op) {
   return gemm.getCache() ? gemm.getCache().getType().getHeadDim() : 0;
 }
 
+int64_t gptc::wholeColumnsOf(Operation *op) {
+  auto gemm = dyn_cast<gpt::FusedGemmOp>(op);
+  return gemm && gemm.getArgmax() ? int64_t(*gemm.getArgmax()) : headDimOf(op);
+}
+
 static int64_t inFeaturesOf(Operation *op) {
   if (auto linear = dyn_cast<gpt::LinearOp>(op))
     return linear.inFeatures();
@@ -55,7 +60,7 @@ DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel,
   };
   Operation *op = kernel.kernelOp();
   if (isa<gpt::LinearOp, gpt::FusedGemmOp>(op)) {
-    GemmSchedule s = scheduleGemm(inFeaturesOf(op), headDimOf(op), target);
+    GemmSchedule s = scheduleGemm(inFeaturesOf(op), wholeColumnsOf(op), target);
     set("row_tile", s.rowTile);
     set("panel", s.panel);
     set("row_block", s.rowBlock);
@@ -116,7 +121,7 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
                              "to be whole vectors of " + Twine(t.lanes))));
   }
   GemmSchedule s = readGemmSchedule(kernel),
-               best = scheduleGemm(1, headDimOf(kernel.kernelOp()), t);
+               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), t);
   return success(
       succeeded(
           expectSize(kernel, "panel", s.panel == best.panel,
@@ -127,7 +132,8 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
       succeeded(expectSize(kernel, "row_block", s.rowBlock % s.rowTile == 0,
                            "to be a multiple of row_tile")) &&
       succeeded(expectSize(kernel, "unit", s.unit % best.unit == 0,
-                           "to hold whole heads: a multiple of " +
+                           "to hold whole heads or blocks of an argmax: a "
+                           "multiple of " +
                                Twine(best.unit))) &&
       succeeded(expectSize(kernel, "group", s.group % s.unit == 0,
                            "to be a multiple of unit")));

@@ -421,3 +421,112 @@ func.func @beta_alone(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %b: tensor<8xf3
   }) : (tensor<?x8xf32>, tensor<12x8xf32>, tensor<8xf32>) -> tensor<?x12xf32>
   return
 }
+
+// -----
+
+func.func @argmax_block_8(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C15] expected an argmax over blocks of a power of two from 16 to 4096 columns, got 8}}
+  %0:2 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 8 section %w : tensor<40x8xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  return
+}
+
+// -----
+
+func.func @argmax_block_100(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C15] expected an argmax over blocks of a power of two from 16 to 4096 columns, got 100}}
+  %0:2 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 100 section %w : tensor<40x8xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  return
+}
+
+// -----
+
+func.func @argmax_block_8192(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C15] expected an argmax over blocks of a power of two from 16 to 4096 columns, got 8192}}
+  %0:2 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 8192 section %w : tensor<40x8xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  return
+}
+
+// -----
+
+func.func @argmax_values(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C15] expected an argmax beside one section or lanes of one value, without rope and append, got 1 sections, the first of 2 values}}
+  %0:2 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 16 section %w : tensor<40x8xf32> epilogue (%acc) {
+    gpt.yield %acc, %acc : f32, f32
+  } -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  return
+}
+
+// -----
+
+func.func @argmax_sections(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C15] expected an argmax beside one section or lanes of one value, without rope and append, got 2 sections, the first of 1 values}}
+  %0:4 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 16 sections {
+    %w : tensor<40x8xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>),
+    %w : tensor<40x8xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  }
+  return
+}
+
+// -----
+
+func.func @argmax_rope(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>, %cs: tensor<?x2x4xf32>) {
+  // expected-error @+1 {{[fused_gemm-C15] expected an argmax beside one section or lanes of one value, without rope and append, got 1 sections, the first of 1 values}}
+  %0:2 = gpt.fused_gemm %x : tensor<?x8xf32> rope %cs : tensor<?x2x4xf32> argmax 16 section %w : tensor<40x8xf32> rope half -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  return
+}
+
+// -----
+
+func.func @argmax_results(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C8] expected 2 tensor results (numbers and columns of an argmax), got 1}}
+  %0 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 16 section %w : tensor<40x8xf32> -> tensor<?x3xf32>
+  return
+}
+
+// -----
+
+func.func @argmax_order(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C8] expected result 0 of section 0 of f32, got 'tensor<?x3xi32>'}}
+  %0:2 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 16 section %w : tensor<40x8xf32> -> (tensor<?x3xi32>, tensor<?x3xf32>)
+  return
+}
+
+// -----
+
+func.func @columns_without_argmax(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C8] expected result 0 of section 0 of f32, got 'tensor<?x40xi32>'}}
+  %0 = gpt.fused_gemm %x : tensor<?x8xf32> section %w : tensor<40x8xf32> -> tensor<?x40xi32>
+  return
+}
+
+// -----
+
+func.func @argmax_blocks(%x: tensor<?x8xf32>, %w: tensor<40x8xf32>) {
+  // expected-error @+1 {{[fused_gemm-C8] expected a result of section 0}}
+  %0:2 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 16 section %w : tensor<40x8xf32> -> (tensor<?x2xf32>, tensor<?x2xi32>)
+  return
+}
+
+// -----
+
+func.func @merge_rank(%v: tensor<3xf32>, %c: tensor<3xi32>) {
+  // expected-error @+1 {{[merge_argmax-C1] expected values}}
+  %0 = gpt.merge_argmax %v, %c : tensor<3xf32>, tensor<3xi32> -> tensor<3xi32>
+  return
+}
+
+// -----
+
+func.func @merge_columns(%v: tensor<?x3xf32>, %c: tensor<?x2xi32>) {
+  // expected-error @+1 {{[merge_argmax-C2] expected columns}}
+  %0 = gpt.merge_argmax %v, %c : tensor<?x3xf32>, tensor<?x2xi32> -> tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @merge_result(%v: tensor<4x3xf32>, %c: tensor<4x3xi32>) {
+  // expected-error @+1 {{[merge_argmax-C3] expected a result}}
+  %0 = gpt.merge_argmax %v, %c : tensor<4x3xf32>, tensor<4x3xi32> -> tensor<5xi32>
+  return
+}

@@ -108,3 +108,23 @@ func.func @norms(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>, %
   } -> tensor<?x12xf32>
   return %0, %1, %2 : tensor<?x12xf32>, tensor<?x12xf32>, tensor<?x12xf32>
 }
+
+// The largest of each block of columns instead of the values; residuals have all columns.
+//      CHECK:  func.func @argmax({{.*}}
+// CHECK-NEXT:    %0:2 = gpt.fused_gemm %arg0 : tensor<?x8xf32> residual %arg1, row %arg2 argmax 16 section %arg3 : tensor<40x8xf32> epilogue (%acc, %r, %r_0) {
+// CHECK-NEXT:      %3 = arith.addf %acc, %r : f32
+// CHECK-NEXT:      %4 = arith.mulf %3, %r_0 : f32
+// CHECK-NEXT:      gpt.yield %4 : f32
+// CHECK-NEXT:    } -> (tensor<?x3xf32>, tensor<?x3xi32>)
+// CHECK-NEXT:    %1:2 = gpt.fused_gemm %arg0 : tensor<?x8xf32> argmax 64 section %arg3 : tensor<40x8xf32> -> (tensor<?x1xf32>, tensor<?x1xi32>)
+// CHECK-NEXT:    %2 = gpt.merge_argmax %0#0, %0#1 : tensor<?x3xf32>, tensor<?x3xi32> -> tensor<?xi32>
+func.func @argmax(%x: tensor<?x8xf32>, %m: tensor<?x40xf32>, %row: tensor<40xf32>, %w: tensor<40x8xf32>) -> tensor<?xi32> {
+  %v, %c = gpt.fused_gemm %x : tensor<?x8xf32> residual %m, row %row argmax 16 section %w : tensor<40x8xf32> epilogue (%acc, %r, %s) {
+    %0 = arith.addf %acc, %r : f32
+    %1 = arith.mulf %0, %s : f32
+    gpt.yield %1 : f32
+  } -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  %v1, %c1 = gpt.fused_gemm %x : tensor<?x8xf32> argmax 64 section %w : tensor<40x8xf32> -> (tensor<?x1xf32>, tensor<?x1xi32>)
+  %t = gpt.merge_argmax %v, %c : tensor<?x3xf32>, tensor<?x3xi32> -> tensor<?xi32>
+  return %t : tensor<?xi32>
+}

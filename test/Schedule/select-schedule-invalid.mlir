@@ -21,3 +21,12 @@ gpt.kernel @block(%q: tensor<9x?x64xf32>, %k: tensor<3x?x64xf32>, %v: tensor<3x?
   %o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : tensor<9x?x64xf32>, tensor<3x?x64xf32>
   gpt.return %o : tensor<9x?x64xf32>
 }
+
+// -----
+
+// Threads would share a block.
+// expected-error @below {{schedule: expected 'unit' to hold whole heads or blocks of an argmax: a multiple of 4, got 2}}
+gpt.kernel @cut_block(%x: tensor<?x64xf32>, %w: tensor<300x64xf32> {gpt.storage = "f32"}) -> (tensor<?x3xf32>, tensor<?x3xi32>) schedule {group = 4 : i64, panel = 32 : i64, row_block = 224 : i64, row_tile = 14 : i64, unit = 2 : i64} attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 300, 64>, array<i64: -1, 3>, array<i64: -1, 3>]} {
+  %v, %c = gpt.fused_gemm %x : tensor<?x64xf32> argmax 128 section %w : tensor<300x64xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  gpt.return %v, %c : tensor<?x3xf32>, tensor<?x3xi32>
+}

@@ -30,6 +30,12 @@ struct Tensor {
   std::vector<int64_t> ints;
   /// When kind is Cache.
   std::shared_ptr<KVCache> cache;
+  /// Of what argmax chose: the numbers [rows, N] among which, `block` columns
+  /// of a row for each element (the last of a row may have fewer). An element
+  /// is the largest of them if kind is Float, its column if Int. Rounding may
+  /// choose another column; these numbers say whether it is as good.
+  std::shared_ptr<const Tensor> among;
+  int64_t block = 0;
 
   int64_t rank() const { return shape.size(); }
   /// Extent of dimension `i`, counted from the end when negative.

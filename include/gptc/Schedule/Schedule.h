@@ -16,7 +16,8 @@ struct GemmSchedule {
   int64_t panel = 0;    ///< NR: output features of a weight panel
   int64_t rowBlock = 0; ///< MC: rows of A packed at a time, a multiple of MR
   int64_t unit = 0;  ///< panels that hold whole heads, so that a rotary partner
-                     ///< is in the same tile
+                     ///< is in the same tile, or whole blocks of an argmax, so
+                     ///< that threads share none
   int64_t group = 0; ///< panels of a tile when rows are few, a multiple of unit
 };
 
@@ -27,8 +28,8 @@ struct AttentionSchedule {
   int64_t keyBlock = 0; ///< keys of a block: the page of the cache
 };
 
-/// headDim is that of roped or appended sections, 0 if there are none.
-GemmSchedule scheduleGemm(int64_t inFeatures, int64_t headDim,
+/// `whole`: columns that a tile must not cut, as wholeColumnsOf says.
+GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole,
                           const TargetDesc &target);
 AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
                                     const TargetDesc &target);
@@ -36,6 +37,10 @@ AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
 /// The head size that a GEMM's tiles must respect: that of its rope table or
 /// cache, else 0.
 int64_t headDimOf(mlir::Operation *gemm);
+
+/// Columns that belong in one tile of a GEMM: those of a head, or of a block of
+/// an argmax; 0 if each stands alone.
+int64_t wholeColumnsOf(mlir::Operation *gemm);
 
 /// The kernel's schedule attribute, or none if the kernel needs no schedule.
 mlir::DictionaryAttr scheduleOf(gpt::KernelOp kernel, const TargetDesc &target);

@@ -56,16 +56,26 @@ unsigned FusedGemmOp::numYields(unsigned i) {
   return yield ? yield.getNumOperands() : 1;
 }
 
+unsigned FusedGemmOp::numOutputs(unsigned i) {
+  if (getArgmax())
+    return 2;
+  unsigned yields = numYields(i);
+  return yields - (yields && appendOf(i) != Append::None);
+}
+
+int64_t FusedGemmOp::outColumns(unsigned i) {
+  int64_t features = outFeatures(i);
+  return getArgmax() ? llvm::divideCeil(features, int64_t(*getArgmax()))
+                     : features;
+}
+
 ResultRange FusedGemmOp::outputsOf(unsigned i) {
-  auto results = [&](unsigned section) -> size_t {
-    size_t yields = numYields(section);
-    return yields - (yields && appendOf(section) != Append::None);
-  };
   ResultRange outputs = getOutputs();
   size_t first = 0; // bounded, since an op that is not verified may have less
   for (unsigned j = 0; j < i; ++j)
-    first = std::min(first + results(j), outputs.size());
-  return outputs.slice(first, std::min(results(i), outputs.size() - first));
+    first = std::min<size_t>(first + numOutputs(j), outputs.size());
+  return outputs.slice(first,
+                       std::min<size_t>(numOutputs(i), outputs.size() - first));
 }
 
 Value FusedGemmOp::outputOf(unsigned i) {
@@ -284,26 +294,53 @@ static LogicalResult verifyAppends(FusedGemmOp op) {
   return expectLayer(op, "fused_gemm-C7", *op.getLayer(), cache);
 }
 
+/// [fused_gemm-C15]: the op beside an argmax.
+static LogicalResult verifyArgmax(FusedGemmOp op) {
+  if (!op.getArgmax())
+    return success();
+  // Whole vectors of every target, and a tile that fits its caches.
+  if (int64_t block = *op.getArgmax();
+      block < 16 || block > 4096 || !llvm::isPowerOf2_64(block))
+    return op.emitOpError()
+           << "[fused_gemm-C15] expected an argmax over blocks of a power of "
+              "two from 16 to 4096 columns, got "
+           << block;
+  if (op.numSections() == 1 && !op.ropeOf(0) &&
+      op.appendOf(0) == Append::None && op.numYields(0) == 1)
+    return success();
+  return op.emitOpError()
+         << "[fused_gemm-C15] expected an argmax beside one section or lanes "
+            "of one value, without rope and append, got "
+         << op.numSections() << " sections, the first of " << op.numYields(0)
+         << " values";
+}
+
 /// [fused_gemm-C8], [fused_gemm-C9]: outputs and residuals.
 static LogicalResult verifyOutputs(FusedGemmOp op) {
   size_t expected = 0;
-  for (int64_t i = 0; i < op.numSections(); ++i) {
-    size_t yields = op.numYields(i);
-    expected += yields - (yields && op.appendOf(i) != Append::None);
-  }
+  for (int64_t i = 0; i < op.numSections(); ++i)
+    expected += op.numOutputs(i);
   if (op.getOutputs().size() != expected)
-    return op.emitOpError() << "[fused_gemm-C8] expected " << expected
-                            << " tensor results (one per value of a section "
-                               "that it does not append), got "
-                            << op.getOutputs().size();
+    return op.emitOpError()
+           << "[fused_gemm-C8] expected " << expected << " tensor results ("
+           << (op.getArgmax() ? "numbers and columns of an argmax"
+                              : "one per value of a section that it "
+                                "does not append")
+           << "), got " << op.getOutputs().size();
   int64_t rows = op.getX().getType().getDimSize(0);
   for (int64_t i = 0; i < op.numSections(); ++i)
-    for (Value output : op.outputsOf(i))
+    for (auto [j, output] : llvm::enumerate(op.outputsOf(i))) {
+      auto type = cast<RankedTensorType>(output.getType());
+      bool isColumns = op.getArgmax() && j == 1;
+      if (type.getElementType().isF32() == isColumns)
+        return op.emitOpError()
+               << "[fused_gemm-C8] expected result " << j << " of section " << i
+               << " of " << (isColumns ? "i32" : "f32") << ", got " << type;
       if (failed(expectShape(op, "fused_gemm-C8",
-                             "a result of section " + std::to_string(i),
-                             cast<RankedTensorType>(output.getType()),
-                             {rows, op.outFeatures(i)})))
+                             "a result of section " + std::to_string(i), type,
+                             {rows, op.outColumns(i)})))
         return failure();
+    }
   if (op.getResiduals().empty())
     return success();
   if (op.numSections() != 1 || op.appendOf(0) != Append::None)
@@ -312,6 +349,8 @@ static LogicalResult verifyOutputs(FusedGemmOp op) {
               "lanes, without a cache, got "
            << op.numSections() << " sections";
   auto matrix = cast<RankedTensorType>(op.getOutputs().front().getType());
+  if (op.getArgmax()) // whose results have other columns
+    matrix = matrix.clone({rows, op.outFeatures(0)});
   auto vector =
       RankedTensorType::get({op.outFeatures(0)}, matrix.getElementType());
   for (Value residual : op.getResiduals())
@@ -371,5 +410,17 @@ LogicalResult FusedGemmOp::verify() {
   for (unsigned i = 0; i < numSections(); ++i)
     if (failed(verifyEpilogue(*this, i)))
       return failure();
+  if (failed(verifyArgmax(*this)))
+    return failure();
   return verifyOutputs(*this);
+}
+
+LogicalResult MergeArgmaxOp::verify() {
+  RankedTensorType values = getValues().getType();
+  if (failed(expectRank(*this, "merge_argmax-C1", "values", values, 2)) ||
+      failed(expectShape(*this, "merge_argmax-C2", "columns",
+                         getColumns().getType(), values.getShape())))
+    return failure();
+  return expectShape(*this, "merge_argmax-C3", "a result",
+                     getResult().getType(), values.getShape().drop_back());
 }

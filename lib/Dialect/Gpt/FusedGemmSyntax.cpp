@@ -126,11 +126,18 @@ ParseResult Reader::parseHeader() {
     result.getOrAddProperties<FusedGemmOp::Properties>().layer =
         builder.getI64IntegerAttr(layer);
   }
-  if (keyword("residual"))
-    return parser.parseCommaSeparatedList([&] {
-      rowResidual.push_back(keyword("row"));
-      return parser.parseOperand(residuals.emplace_back());
-    });
+  if (keyword("residual") && parser.parseCommaSeparatedList([&] {
+        rowResidual.push_back(keyword("row"));
+        return parser.parseOperand(residuals.emplace_back());
+      }))
+    return failure();
+  int64_t block;
+  if (keyword("argmax")) {
+    if (parser.parseInteger(block))
+      return failure();
+    result.getOrAddProperties<FusedGemmOp::Properties>().argmax =
+        builder.getI64IntegerAttr(block);
+  }
   return success();
 }
 
@@ -252,6 +259,13 @@ ParseResult Reader::resolve() {
     return failure();
   for (auto [residual, row] : llvm::zip(residuals, rowResidual)) {
     Type type = outputTypes.front();
+    if (result.getOrAddProperties<FusedGemmOp::Properties>().argmax) {
+      // Results have a column for a block.
+      auto weight = cast<RankedTensorType>(weightTypes.front());
+      type = RankedTensorType::get(
+          {rows.getDimSize(0), weight.getDimSize(inOut.front() ? 1 : 0)},
+          builder.getF32Type());
+    }
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (row && tensor && tensor.getRank() == 2)
       type = RankedTensorType::get({tensor.getDimSize(1)},
@@ -369,6 +383,8 @@ void FusedGemmOp::print(OpAsmPrinter &printer) {
       printer << r;
     });
   }
+  if (getArgmax())
+    printer << " argmax " << static_cast<int64_t>(*getArgmax());
   if (getLanes()) {
     printer << " lanes (";
     for (unsigned i = 0; i < getWeights().size(); ++i) {
@@ -400,7 +416,7 @@ void FusedGemmOp::print(OpAsmPrinter &printer) {
       {"operandSegmentSizes", "resultSegmentSizes", getLanesAttrName(),
        getInOutAttrName(), getHasBiasAttrName(), getRopesAttrName(),
        getAppendsAttrName(), getLayerAttrName(), getRotaryAttrName(),
-       getNormAttrName(), getEpsAttrName()});
+       getNormAttrName(), getEpsAttrName(), getArgmaxAttrName()});
 }
 
 void FusedGemmOp::getAsmBlockArgumentNames(Region &region,

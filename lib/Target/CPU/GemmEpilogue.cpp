@@ -3,8 +3,11 @@
 // Reads the accumulator tile row by row in vectors of columns, runs the
 // section's region on them and stores the result or appends it to the KV cache.
 // Where vectors would cross a head or a rotary half, columns go one at a time.
+// Of an argmax, the best of each block of columns stays in registers until the
+// block ends; a tile holds whole blocks (the schedule's unit).
 //
 //===----------------------------------------------------------------------===//
+#include "Argmax.h"
 #include "GemmPlan.h"
 #include "Kernels.h"
 
@@ -37,7 +40,16 @@ struct Epilogue {
   }
   void addBias(Value rows, Value columns);
   void row(Value row, Value globalRow, Value columns);
+  /// What the region makes of a vector of columns; `mask` of those that exist,
+  /// or null.
+  Values valuesAt(Value row, Value globalRow, Value column, Value mask);
+  Value maskAt(Value column) {
+    return tails() ? e.firstLanes(e.sub(e.cst(s.n), global(column)), lanes)
+                   : Value();
+  }
+  Value global(Value column) { return e.add(e.mul(panel0, plan.nr), column); }
   void column(Value row, Value globalRow, Value column, const KVPlace &place);
+  void blocks(Value row, Value globalRow, Value columns);
   Value partner(Value row, Value column, Value inHead, Value acc);
   Values region(ValueRange args);
   void append(Value v, Value column, const KVPlace &place);
@@ -131,11 +143,9 @@ void Epilogue::append(Value v, Value column, const KVPlace &place) {
     e.store(e.lane(v, i), e.at(first, i * page * 4));
 }
 
-void Epilogue::column(Value row, Value globalRow, Value column,
-                      const KVPlace &place) {
-  Value global = e.add(e.mul(panel0, plan.nr), column);
-  Value mask =
-      tails() ? e.firstLanes(e.sub(e.cst(s.n), global), lanes) : Value();
+Values Epilogue::valuesAt(Value row, Value globalRow, Value column,
+                          Value mask) {
+  Value global = this->global(column);
   Values args;
   for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
     Value acc = e.load(type(), tileAt(lane, row, column));
@@ -153,9 +163,16 @@ void Epilogue::column(Value row, Value globalRow, Value column,
   Value flat = e.add(e.mul(globalRow, s.n), global);
   for (auto [r, residual] : llvm::zip(residuals, plan.residuals))
     args.push_back(maybeMasked(e.elem(r, residual.row ? global : flat), mask));
-  Values yields = region(args);
+  return region(args);
+}
+
+void Epilogue::column(Value row, Value globalRow, Value column,
+                      const KVPlace &place) {
+  Value mask = maskAt(column), global = this->global(column);
+  Values yields = valuesAt(row, globalRow, column, mask);
   if (yields.empty())
     return;
+  Value flat = e.add(e.mul(globalRow, s.n), global);
   bool appends = s.append != gpt::Append::None;
   if (appends)
     append(yields[0], global, place);
@@ -166,7 +183,32 @@ void Epilogue::column(Value row, Value globalRow, Value column,
       e.store(y, e.elem(out, flat));
 }
 
+void Epilogue::blocks(Value row, Value globalRow, Value columns) {
+  const int64_t count = llvm::divideCeil(s.n, plan.argmax);
+  e.loop(e.cst(0), columns, plan.argmax, [&](Value first) {
+    LaneBest none = LaneBest::none(e);
+    Value end = e.min(e.add(first, plan.argmax), columns);
+    Values best = e.loop(first, end, lanes, {none.value, none.column},
+                         [&](Value col, ValueRange v) -> Values {
+                           Value mask = maskAt(col);
+                           Values yields = valuesAt(row, globalRow, col, mask);
+                           if (yields.empty()) // an error, said at the op
+                             return {v[0], v[1]};
+                           LaneBest next = LaneBest{v[0], v[1]}.with(
+                               e, yields[0], global(col), mask);
+                           return {next.value, next.column};
+                         });
+    LaneBest found = LaneBest{best[0], best[1]}.ofLanes(e);
+    Value at =
+        e.add(e.mul(globalRow, count), e.div(global(first), plan.argmax));
+    e.store(found.value, e.elem(outs[0], at));
+    e.store(found.column, e.elem(outs[1], at));
+  });
+}
+
 void Epilogue::row(Value row, Value globalRow, Value columns) {
+  if (plan.argmax)
+    return blocks(row, globalRow, columns);
   KVPlace place;
   if (s.append != gpt::Append::None) {
     auto index = [&](Value ids) {
@@ -207,7 +249,7 @@ void gptc::cpu::emitEpilogue(Emitter &outer, KernelContext &kc,
           ep.positions = c.arg(e, plan.positions);
           ep.sequences = c.arg(e, plan.sequences);
         }
-        for (unsigned i = 0; i < plan.outputs(section); ++i)
+        for (unsigned i = 0; i < s.results; ++i)
           ep.outs.push_back(c.result(e, s.result + i));
         Value columns = e.min(e.mul(v[5], plan.nr),
                               e.sub(e.cst(s.n), e.mul(v[4], plan.nr)));

@@ -12,13 +12,6 @@ int64_t GemmPlan::maxLanes() const {
   return n;
 }
 
-unsigned GemmPlan::outputs(unsigned section) const {
-  const GemmSection &s = sections[section];
-  unsigned yields =
-      s.epilogue ? s.epilogue->front().getTerminator()->getNumOperands() : 1;
-  return yields - (s.append != gpt::Append::None);
-}
-
 static void readTiles(GemmPlan &p, gpt::KernelOp kernel) {
   GemmSchedule tiles = readGemmSchedule(kernel);
   p.mr = tiles.rowTile;
@@ -73,6 +66,7 @@ GemmPlan gptc::cpu::planGemm(KernelContext &c) {
     p.eps = gemm.getEps()->convertToDouble();
   p.headDim = headDimOf(gemm);
   p.rotary = gemm.getRotary() ? int64_t(*gemm.getRotary()) : p.headDim;
+  p.argmax = gemm.getArgmax() ? int64_t(*gemm.getArgmax()) : 0;
   int result = 0;
   for (unsigned i = 0; i < gemm.numSections(); ++i) {
     GemmSection s;
@@ -87,7 +81,8 @@ GemmPlan gptc::cpu::planGemm(KernelContext &c) {
     s.append = gemm.appendOf(i);
     s.epilogue = &gemm.getEpilogues()[i];
     s.result = result;
-    result += gemm.outputsOf(i).size();
+    s.results = gemm.numOutputs(i);
+    result += s.results;
     p.sections.push_back(s);
   }
   readTiles(p, c.kernel);

@@ -20,6 +20,7 @@ struct GemmSection {
   std::optional<gpt::RopePairs> rope;
   gpt::Append append = gpt::Append::None;
   int result = -1; ///< kernel result of its first value that is not appended
+  unsigned results = 1;
   mlir::Region *epilogue = nullptr; ///< null: the accumulator itself
 };
 
@@ -39,11 +40,10 @@ struct GemmPlan {
   int64_t k = 0;
   int64_t headDim = 0; ///< of roped and appended sections, else 0
   int64_t rotary = 0;  ///< channels of a head that rotate
+  int64_t argmax = 0;  ///< columns of a block whose largest is kept, or 0
 
   int64_t mr = 0, nr = 0, mc = 0, unit = 0, group = 0; ///< as in GemmSchedule
   int64_t maxLanes() const;
-  /// Results of a section: its values, but the one that it appends.
-  unsigned outputs(unsigned section) const;
 
   // Scratch: packed A, a normalised row, unpacked weights, the accumulator
   // tile; byte offsets. Few rows are not packed: normalised, they take the

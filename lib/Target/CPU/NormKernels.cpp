@@ -1,11 +1,10 @@
-//===- NormKernels.cpp - layer_norm, rms_norm, softmax, argmax ------------===//
+//===- NormKernels.cpp - layer_norm, rms_norm, softmax --------------------===//
 //
-// Row by row; threads share the rows of a kernel. Sums run in one vector accumulator and a
-// fixed tree, so a row's bits depend on the row alone.
+// Row by row; threads share the rows of a kernel. Sums run in one vector
+// accumulator and a fixed tree, so a row's bits depend on the row alone.
 //
 //===----------------------------------------------------------------------===//
 #include "SimpleKernels.h"
-#include <limits>
 
 using namespace mlir;
 using namespace gptc;
@@ -109,71 +108,5 @@ void gptc::cpu::emitSoftmax(Emitter &e, KernelContext &c) {
       Value p = e.elem(to, col);
       storeVector(e, e.fmul(loadVector(e, p, mask), f), p, mask);
     });
-  });
-}
-
-// Each lane keeps the first of the largest numbers in its columns; of the lanes
-// the largest counts, of equal ones the lowest column. A NaN is below every
-// number. Columns are counted in i32, as the result is.
-void gptc::cpu::emitArgmax(Emitter &e, KernelContext &c) {
-  const int64_t lanes = e.target.lanes;
-  Value x = c.arg(e, 0), out = c.result(e, 0);
-  Value n = c.size(e, 0, c.rank(0) - 1);
-  Type vt = e.vec(e.f32()), it = e.vec(e.i32());
-  auto compare = [&](arith::CmpFPredicate p, Value a, Value b) -> Value {
-    return arith::CmpFOp::create(e.b, e.loc, p, a, b);
-  };
-  auto both = [&](Value a, Value b) -> Value {
-    return arith::AndIOp::create(e.b, e.loc, a, b);
-  };
-  auto either = [&](Value a, Value b) -> Value {
-    return arith::OrIOp::create(e.b, e.loc, a, b);
-  };
-  // a above b.
-  auto above = [&](Value a, Value b) {
-    return either(compare(arith::CmpFPredicate::OGT, a, b),
-                  both(compare(arith::CmpFPredicate::ORD, a, a),
-                       compare(arith::CmpFPredicate::UNO, b, b)));
-  };
-  SmallVector<int32_t> numbers;
-  for (int64_t i = 0; i < lanes; ++i)
-    numbers.push_back(i);
-  auto itype = cast<VectorType>(it);
-  forShare(e, c, c.rows(e, 0), [&](Value r) {
-    Value row = e.elem(x, e.mul(r, n));
-    Value own = arith::ConstantOp::create(
-        e.b, e.loc, DenseElementsAttr::get(itype, ArrayRef(numbers)));
-    // Lanes without a column hold a NaN at a column that no other has.
-    Value nan = e.constFp(vt, std::numeric_limits<double>::quiet_NaN());
-    Values best = forColumns(
-        e, n, Values{nan, e.constInt(it, INT32_MAX)},
-        [&](Value col, Value mask, ValueRange v) -> Values {
-          Value y = loadVector(e, e.elem(row, col), mask);
-          Value at = arith::AddIOp::create(
-              e.b, e.loc, own,
-              e.splat(arith::TruncIOp::create(e.b, e.loc, e.i32(), col),
-                      lanes));
-          Value first =
-              arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, v[1],
-                                    e.constInt(it, INT32_MAX));
-          Value better = either(above(y, v[0]), first);
-          if (mask)
-            better = both(better, mask);
-          return {e.select(better, y, v[0]), e.select(better, at, v[1])};
-        });
-    Value value = e.lane(best[0], 0), index = e.lane(best[1], 0);
-    for (int64_t i = 1; i < lanes; ++i) {
-      Value y = e.lane(best[0], i), at = e.lane(best[1], i);
-      // Neither above: equal, or both NaN.
-      Value lower = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::slt,
-                                          at, index);
-      Value same = arith::XOrIOp::create(
-          e.b, e.loc, either(above(y, value), above(value, y)),
-          e.constInt(e.i1(), 1));
-      Value better = either(above(y, value), both(same, lower));
-      value = e.select(better, y, value);
-      index = e.select(better, at, index);
-    }
-    e.store(index, e.elem(out, r));
   });
 }

@@ -33,6 +33,7 @@ void emitLayerNorm(Emitter &e, KernelContext &c, gpt::LayerNormOp op);
 void emitRmsNorm(Emitter &e, KernelContext &c, gpt::RmsNormOp op);
 void emitSoftmax(Emitter &e, KernelContext &c);
 void emitArgmax(Emitter &e, KernelContext &c);
+void emitMergeArgmax(Emitter &e, KernelContext &c);
 void emitCausalMask(Emitter &e, KernelContext &c, gpt::CausalMaskOp op);
 void emitAlibi(Emitter &e, KernelContext &c, gpt::AlibiOp op);
 void emitMask(Emitter &e, KernelContext &c, gpt::MaskOp op);

@@ -117,3 +117,32 @@ TEST_F(FusedGemmTest, NormPrologues) {
   expectNear((*results)[0]->data, {10 * rms + 1, 200 * rms + 2}, 1e-13);
   expectNear((*results)[1]->data, {5 - 10 * layer, 7 + 100 * layer}, 1e-13);
 }
+
+TEST_F(FusedGemmTest, ArgmaxOfBlocks) {
+  // x w is column j times x, so the largest is the last of a block, or the
+  // first where x is below 0; 20 columns are blocks of 16 and 4.
+  std::string text = R"mlir(
+    func.func @f(%x: tensor<?x1xf32>, %w: tensor<20x1xf32>) -> (tensor<?xi32>, tensor<?x2xf32>, tensor<?x2xi32>) {
+      %v, %c = gpt.fused_gemm %x : tensor<?x1xf32> argmax 16 section %w : tensor<20x1xf32> -> (tensor<?x2xf32>, tensor<?x2xi32>)
+      %t = gpt.merge_argmax %v, %c : tensor<?x2xf32>, tensor<?x2xi32> -> tensor<?xi32>
+      return %t, %v, %c : tensor<?xi32>, tensor<?x2xf32>, tensor<?x2xi32>
+    })mlir";
+  std::vector<double> w(20);
+  for (int i = 0; i < 20; ++i)
+    w[i] = i;
+  auto results = tryRun(
+      text, {makeTensor({4, 1}, {2, -1, 0, NAN}), makeTensor({20, 1}, w)});
+  ASSERT_TRUE(mlir::succeeded(results)) << messages;
+  using Ints = std::vector<int64_t>;
+  EXPECT_EQ((*results)[0]->ints, Ints({19, 0, 0, 0}));
+  EXPECT_EQ((*results)[2]->ints, Ints({15, 19, 0, 16, 0, 16, 0, 16}));
+  std::vector<double> values = (*results)[1]->data;
+  EXPECT_TRUE(std::isnan(values[6]) && std::isnan(values[7]));
+  values.resize(6);
+  expectNear(values, {30, 38, 0, -16, 0, 0}, 0);
+  // What they were chosen from goes with them.
+  for (auto [i, block] : {std::pair(0, 20), {1, 16}, {2, 16}}) {
+    EXPECT_EQ((*results)[i]->among->elements(), 80);
+    EXPECT_EQ((*results)[i]->block, block);
+  }
+}

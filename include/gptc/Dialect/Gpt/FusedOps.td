@@ -27,6 +27,10 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
     Residuals are [T, N], or [N] with the same numbers for every row; they stand beside one section or lanes only.
     ropes[i] is the pairing of section i or unit; the table is `rope_table` [T, 2, D], of whose heads the first `rotary`
     channels rotate, or all.
+
+    With `argmax B` the values of the one section, or of lanes, are not written. Results are the largest of each B
+    consecutive columns and its column, [T, P] each, P the number of such blocks; merge_argmax makes tokens of them.
+    `%v, %c = gpt.fused_gemm %x : tensor<?x64xf32> argmax 128 section %w : tensor<300x64xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)`
   }];
   let arguments = (ins
     Gpt_Tensor:$x,
@@ -47,8 +51,9 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
     OptionalAttr<I64Attr>:$layer,
     OptionalAttr<I64Attr>:$rotary,         // none: all channels of a head
     OptionalAttr<Gpt_NormKindAttr>:$norm,  // none: x as it is
-    OptionalAttr<F64Attr>:$eps);           // of the norm
-  let results = (outs Variadic<Gpt_Tensor>:$outputs, Optional<Gpt_KVCacheType>:$cache_result);
+    OptionalAttr<F64Attr>:$eps,            // of the norm
+    OptionalAttr<I64Attr>:$argmax);        // none: all values are results
+  let results = (outs Variadic<Gpt_Numbers>:$outputs, Optional<Gpt_KVCacheType>:$cache_result);
   let regions = (region VariadicRegion<SizedRegion<1>>:$epilogues);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -66,7 +71,11 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
     ::gptc::gpt::Append appendOf(unsigned i);
     /// How many values the epilogue of section i yields.
     unsigned numYields(unsigned i);
-    /// The tensor results of section i: its values, but the one that it appends.
+    /// How many tensor results section i has.
+    unsigned numOutputs(unsigned i);
+    /// Columns of the results: N_i, or the number of blocks of an argmax.
+    int64_t outColumns(unsigned i);
+    /// The tensor results of section i: its values, but the one that it appends; of an argmax, numbers and columns.
     ::mlir::ResultRange outputsOf(unsigned i);
     /// The first of them, or null.
     ::mlir::Value outputOf(unsigned i);
@@ -77,6 +86,18 @@ def Gpt_YieldOp : Gpt_PureOp<"yield", [Terminator, ReturnLike, HasParent<"FusedG
   let summary = "end of an epilogue";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+def Gpt_MergeArgmaxOp : Gpt_PureOp<"merge_argmax"> {
+  let summary = "the column of a row's largest number, of the largest of its blocks";
+  let description = [{
+    result[t] = columns[t, p], p what gpt.argmax says of values[t, :]. The two are results of a fused_gemm with argmax.
+    `%t = gpt.merge_argmax %v, %c : tensor<?x3xf32>, tensor<?x3xi32> -> tensor<?xi32>`
+  }];
+  let arguments = (ins Gpt_Tensor:$values, RankedTensorOf<[I32]>:$columns);
+  let results = (outs Gpt_Ids:$result);
+  let assemblyFormat = "$values `,` $columns attr-dict `:` type($values) `,` type($columns) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 def Gpt_FlashAttentionOp : Gpt_Op<"flash_attention", [AttrSizedOperandSegments, Pure]> {

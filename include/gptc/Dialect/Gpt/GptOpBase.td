@@ -18,6 +18,7 @@ include "gptc/Dialect/Gpt/GptTypes.td"
 def Gpt_Tensor : RankedTensorOf<[F32]>;
 def Gpt_Ids : 1DTensorOf<[I32]>;
 def Gpt_Mask : RankedTensorOf<[F32, I1]>;
+def Gpt_Numbers : RankedTensorOf<[F32, I32]>;
 def Gpt_Words : RankedTensorOf<[F32, I32, I1]>;
 def Gpt_Elementwise : AnyTypeOf<[F32, RankedTensorOf<[F32]>]>;
 
