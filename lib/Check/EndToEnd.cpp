@@ -70,8 +70,7 @@ int EndToEnd::evaluate(func::FuncOp function, llvm::ArrayRef<TensorRef> args,
 static OutputReport compareOutput(std::string name, const Tensor &exact,
                                   const Tensor &plain,
                                   llvm::ArrayRef<double> actual) {
-  return {std::move(name), exact.shape,
-          compare(elementsOf(exact), elementsOf(plain), actual)};
+  return {std::move(name), exact.shape, compare(exact, plain, actual)};
 }
 
 int EndToEnd::steps(llvm::ArrayRef<int32_t> tokens) {

@@ -162,8 +162,7 @@ bool KernelChecker::check(const gptc_event &event) {
       return false;
     }
     add(event, fmt::format("result {}", i),
-        compare(elementsOf(*(*right)[i]), elementsOf(*(*single)[i]),
-                elementsOf(*actual)));
+        compare(*(*right)[i], *(*single)[i], elementsOf(*actual)));
   }
   for (int part : {KVCache::Keys, KVCache::Values})
     if (append && append->parts[part])

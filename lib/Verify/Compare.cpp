@@ -6,6 +6,7 @@
 #include <limits>
 
 using namespace gptc::verify;
+using gptc::reference::Tensor;
 
 /// 0 for equal infinities; NaN if either is NaN.
 static double distance(double a, double b) {
@@ -29,11 +30,18 @@ bool Difference::worseThan(const Difference &other) const {
   return error * other.bound > other.error * bound;
 }
 
-std::vector<double> gptc::verify::elementsOf(const reference::Tensor &tensor) {
+std::vector<double> gptc::verify::elementsOf(const Tensor &tensor) {
   std::vector<double> elements(tensor.elements());
   for (size_t i = 0; i < elements.size(); ++i)
     elements[i] = tensor.at(static_cast<int64_t>(i));
   return elements;
+}
+
+/// What f32 cannot hold is infinite in f32: that is its right value.
+static double inF32(double value) {
+  return std::fabs(value) > std::numeric_limits<float>::max()
+             ? static_cast<double>(static_cast<float>(value))
+             : value;
 }
 
 Difference gptc::verify::compare(llvm::ArrayRef<double> exact,
@@ -43,10 +51,7 @@ Difference gptc::verify::compare(llvm::ArrayRef<double> exact,
   double squares = 0.0, plainError = 0.0;
   int64_t finite = 0;
   for (size_t i = 0; i < exact.size(); ++i) {
-    // What f32 cannot hold is infinite in f32: that is its right value.
-    double value = exact[i];
-    if (std::fabs(value) > std::numeric_limits<float>::max())
-      value = static_cast<double>(static_cast<float>(value));
+    double value = inF32(exact[i]);
     if (std::isfinite(value)) {
       ++finite;
       result.largest = std::max(result.largest, std::fabs(value));
@@ -65,5 +70,59 @@ Difference gptc::verify::compare(llvm::ArrayRef<double> exact,
   }
   result.rms = finite ? std::sqrt(squares / static_cast<double>(finite)) : 0.0;
   result.bound = 2 * plainError + ulpFloor * ulp * result.largest;
+  return result;
+}
+
+/// Integers that nothing but rounding makes others.
+static Difference compareInts(llvm::ArrayRef<double> exact,
+                              llvm::ArrayRef<double> plain,
+                              llvm::ArrayRef<double> actual) {
+  std::vector<double> right(exact);
+  for (size_t i = 0; i < right.size(); ++i)
+    if (actual[i] == plain[i])
+      right[i] = plain[i];
+  Difference result = compare(right, right, actual);
+  result.bound = 0;
+  return result;
+}
+
+/// Columns that argmax chose, by the numbers of the reference.
+static Difference compareColumns(const Tensor &exact,
+                                 llvm::ArrayRef<double> actual, double bound) {
+  const Tensor &among = *exact.among;
+  int64_t N = among.columns(), P = (N + exact.block - 1) / exact.block;
+  std::vector<double> largest, chosen;
+  for (int64_t i = 0; i < exact.elements(); ++i) {
+    int64_t row = i / P * N, first = i % P * exact.block;
+    int64_t end = std::min(first + exact.block, N);
+    double best = inF32(among.data[row + exact.ints[i]]);
+    bool inside = actual[i] >= first && actual[i] < end;
+    largest.push_back(best);
+    if (std::isnan(best)) { // of NaNs the first
+      largest.back() = 0;
+      chosen.push_back(actual[i] == first ? 0 : NAN);
+    } else {
+      chosen.push_back(
+          inside ? inF32(among.data[row + static_cast<int64_t>(actual[i])])
+                 : NAN);
+    }
+  }
+  Difference result = compare(largest, largest, chosen);
+  result.bound = bound;
+  return result;
+}
+
+Difference gptc::verify::compare(const Tensor &exact, const Tensor &plain,
+                                 llvm::ArrayRef<double> actual) {
+  bool isInt = exact.kind == Tensor::Kind::Int;
+  if (!exact.among || !plain.among || exact.among == plain.among)
+    return isInt ? compareInts(elementsOf(exact), elementsOf(plain), actual)
+                 : compare(elementsOf(exact), elementsOf(plain), actual);
+  const std::vector<double> &numbers = plain.among->data;
+  double bound = compare(exact.among->data, numbers, numbers).bound;
+  if (isInt)
+    return compareColumns(exact, actual, bound);
+  Difference result = compare(elementsOf(exact), elementsOf(plain), actual);
+  result.bound = bound;
   return result;
 }

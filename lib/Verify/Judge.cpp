@@ -58,16 +58,22 @@ LogicalResult LockStep::measure(const Slice &fused, const Slice &unfused,
     auto numbers = [&](const TensorRef &tensor) {
       return numbersOf(*tensor, sequence);
     };
-    auto wanted = numbers(tensorOf(pair.before, right));
-    auto unfusedNumbers = numbers(tensorOf(pair.before, single));
+    TensorRef wantedTensor = tensorOf(pair.before, right),
+              unfusedTensor = tensorOf(pair.before, single);
+    auto wanted = numbers(wantedTensor);
+    auto unfusedNumbers = numbers(unfusedTensor);
     auto ofDouble = numbers(fusedRight.lookup(pair.after));
     auto ofSingle = numbers(fusedSingle.lookup(pair.after));
     if (ofDouble.size() != wanted.size() || ofSingle.size() != wanted.size())
       return pair.after.getDefiningOp()->emitError("expected ")
              << wanted.size() << " numbers, got " << ofDouble.size();
-    Difference inSingle = compare(wanted, unfusedNumbers, ofSingle);
-    Difference inDouble = compare(wanted, unfusedNumbers, ofDouble);
-    Difference base = compare(wanted, wanted, unfusedNumbers);
+    auto against = [&](llvm::ArrayRef<double> actual) {
+      return wantedTensor->kind == Tensor::Kind::Cache
+                 ? compare(wanted, unfusedNumbers, actual)
+                 : compare(*wantedTensor, *unfusedTensor, actual);
+    };
+    Difference inSingle = against(ofSingle), inDouble = against(ofDouble),
+               base = against(unfusedNumbers);
     // Fused in double, it must keep the bound, too.
     Difference worse = inDouble.ok() ? inSingle : inDouble;
     bool isWorst = check.count == 0 || worse.worseThan(check.worst);

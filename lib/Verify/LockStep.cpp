@@ -58,11 +58,12 @@ std::string gptc::verify::placeOf(Location location) {
          (name.empty() ? "" : "%" + name);
 }
 
-/// Ops whose results are judged where they stand: fused ones, and the end of
-/// an attention that is spelled out.
+/// Ops whose results are judged where they stand: fused ones (an argmax in a
+/// GEMM where its blocks are merged), and the end of an attention that is
+/// spelled out.
 static bool isJudged(Operation *op) {
   auto matmul = dyn_cast<gpt::MatmulOp>(op);
-  return isa<gpt::FusedGemmOp, gpt::FlashAttentionOp>(op) ||
+  return isa<gpt::FusedGemmOp, gpt::FlashAttentionOp, gpt::MergeArgmaxOp>(op) ||
          (matmul && !matmul.getTransposeB());
 }
 

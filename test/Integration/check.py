@@ -8,6 +8,7 @@ import tempfile
 import numpy as np
 
 from harness import DOCS, GOLDEN, TEMPORARY, checkpoint, compiled, compiled_case, golden, imported, main, manifest, run, unittest, written
+from models import header_of, safetensors
 
 ATTENTION = """module attributes {{gpt.name = "attention"}} {{
   func.func @attention(%q: tensor<{H}x?x{D}xf32> {{gpt.arg = "q"}}, %k: tensor<{K}x?x{D}xf32> {{gpt.arg = "k"}},
@@ -16,6 +17,20 @@ ATTENTION = """module attributes {{gpt.name = "attention"}} {{
     return %o : tensor<{H}x?x{D}xf32>
   }}
 }}
+"""
+
+
+# In f32 the first two logits are equal, in double the second is larger.
+TIED = np.array([[1, 0], [1, 1], [0.5, 0]], np.float32)
+NEAR_TIE = """module attributes {gpt.checkpoint = "model.safetensors", gpt.name = "tie"} {
+  ml_program.global private @w(#ml_program.extern<tensor<3x2xf32>>) : tensor<3x2xf32> {gpt.stored = #gpt.stored<"model.safetensors", "w", f32>}
+  func.func @best(%x: tensor<?x2xf32> {gpt.arg = "x"}) -> (tensor<?xi32> {gpt.result = "t"}) {
+    %w = ml_program.global_load_const @w : tensor<3x2xf32>
+    %y = gpt.linear %x, %w : tensor<?x2xf32>, tensor<3x2xf32> -> tensor<?x3xf32>
+    %t = gpt.argmax %y : tensor<?x3xf32> -> tensor<?xi32>
+    return %t : tensor<?xi32>
+  }
+}
 """
 
 
@@ -94,6 +109,32 @@ class Check(unittest.TestCase):
             np.savez(inputs, **{name: data[name] for name in "qkv"})
             report = self.agrees(model, "--entry", "attention", "--inputs", inputs)
             self.assertIn("end to end: out [", report)
+
+    def test_argmax(self):
+        """A column is right if its logit is, within rounding, the largest."""
+        model, inputs = written(NEAR_TIE), os.path.join(TEMPORARY, "tie.npz")
+        np.savez(inputs, x=np.array([[1, 2.0 ** -30], [-1, 0]], np.float32))
+        with open(os.path.join(os.path.dirname(model), "model.safetensors"), "wb") as f:
+            f.write(safetensors(header_of({"w": TIED}), TIED.tobytes()))
+        for level in (0, 2):
+            with self.subTest(level):
+                package = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "kernels")
+                shutil.copytree(compiled(model, level), package)
+                report = self.agrees(model, "--package", package, "--entry", "best", "--inputs", inputs)
+                # The logit of the column that the kernels chose is short of the largest.
+                self.assertRegex(report, r"(?m)^end to end: t \[2\]: +9.31e-10 ")
+                self.assertEqual(len(kernels(report)), 2)
+                # The third weight becomes 32: it wins, and is next to the right one.
+                weight, = manifest(package)["weights"]
+                self.assertEqual(weight["layout"], "panel")
+                with open(os.path.join(package, "tie.weights"), "r+b") as f:
+                    f.seek(weight["offset"] + 4 * 2)
+                    self.assertEqual(f.read(4), np.float32(0.5).tobytes())
+                    f.seek(-4, os.SEEK_CUR)
+                    f.write(np.float32(32).tobytes())
+                report = run("gptc-check", model, "--package", package, "--entry", "best", "--inputs", inputs, status=3).stdout
+                self.assertRegex(report, r"(?m)^end to end: t \[2\]: .*  FAIL$")
+                self.assertEqual(sorted(kernels(report).values()), [False, True], report)
 
     def test_refuses(self):
         model, package = self.model("gpt2-hf"), compiled_case("gpt2-hf")

@@ -54,6 +54,16 @@ std::vector<double> elementsOf(const reference::Tensor &tensor);
 Difference compare(llvm::ArrayRef<double> exact, llvm::ArrayRef<double> plain,
                    llvm::ArrayRef<double> actual);
 
+/// The same of tensors. Integers have no bound: each is the one of `exact`, or
+/// of `plain` where rounding makes another one. But what argmax chose has the
+/// bound of the numbers among which it did: a column is judged by the number
+/// that the reference has there, which must reach the largest one within it
+/// (that is what the difference then holds). Where both precisions chose among
+/// the same numbers, no rounding excuses another column.
+Difference compare(const reference::Tensor &exact,
+                   const reference::Tensor &plain,
+                   llvm::ArrayRef<double> actual);
+
 } // namespace gptc::verify
 
 #endif // GPTC_VERIFY_COMPARE_H

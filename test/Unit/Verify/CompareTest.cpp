@@ -61,4 +61,72 @@ TEST(CompareTest, WorseIsNearerToTheBound) {
   EXPECT_TRUE(compare({1}, {1}, {1.1}).worseThan(wide));
 }
 
+static gptc::reference::Tensor chosenAmong(std::vector<double> numbers,
+                                           int64_t block,
+                                           std::vector<int64_t> columns) {
+  gptc::reference::Tensor result;
+  result.kind = gptc::reference::Tensor::Kind::Int;
+  result.shape = {1, static_cast<int64_t>(columns.size())};
+  result.ints = std::move(columns);
+  int64_t count = numbers.size();
+  result.among = gptc::reference::makeTensor({1, count}, std::move(numbers));
+  result.block = block;
+  return result;
+}
+
+TEST(CompareTest, AColumnIsAsGoodAsItsNumber) {
+  // Of columns 0 to 2 and 3 to 4. In f32 the first is 1 ulp too large.
+  auto exact = chosenAmong({1, 1 + 3 * ulp, -2, 4, 0.5}, 3, {1, 3});
+  auto plain = chosenAmong({1 + ulp, 1, -2, 4, 0.5}, 3, {0, 3});
+  auto compared = [&](std::vector<double> actual) {
+    return compare(exact, plain, actual);
+  };
+  EXPECT_EQ(compared({1, 3}).error, 0);
+  // The bound is that of the numbers, as if they were the result.
+  Difference tie = compared({0, 3});
+  EXPECT_TRUE(tie.ok());
+  EXPECT_DOUBLE_EQ(tie.error, 3 * ulp);
+  EXPECT_DOUBLE_EQ(tie.bound, 2 * 3 * ulp + ulpFloor * ulp * 4);
+  EXPECT_EQ(tie.index, 0);
+  // A wrong one, near as it is; one of another block; none.
+  for (double wrong : {2.0, 3.0, 4.0, -1.0, 5.0, 1e9, double(NAN)})
+    EXPECT_FALSE(compared({wrong, 3}).ok()) << wrong;
+  EXPECT_FALSE(compared({1, 4}).ok());
+  EXPECT_DOUBLE_EQ(compared({1, 4}).error, 3.5);
+}
+
+TEST(CompareTest, AColumnOfNoNumber) {
+  // A NaN is below every number; of NaNs the first column counts.
+  auto some = chosenAmong({NAN, -inf, NAN}, 3, {1});
+  auto none = chosenAmong({NAN, NAN, NAN}, 3, {0});
+  auto again = [](const gptc::reference::Tensor &tensor) {
+    return chosenAmong(tensor.among->data, 3, tensor.ints);
+  };
+  EXPECT_TRUE(compare(some, again(some), {1}).ok());
+  EXPECT_FALSE(compare(some, again(some), {0}).ok());
+  EXPECT_TRUE(compare(none, again(none), {0}).ok());
+  EXPECT_FALSE(compare(none, again(none), {1}).ok());
+  // Large numbers allow no other column of NaNs.
+  auto large = chosenAmong({NAN, NAN, 1e9, 1}, 2, {0, 2});
+  EXPECT_TRUE(compare(large, again(large), {0, 2}).ok());
+  EXPECT_FALSE(compare(large, again(large), {1, 2}).ok());
+}
+
+TEST(CompareTest, TheSameNumbersHaveOneColumn) {
+  // Nothing was rounded: of equal numbers it is the lowest.
+  auto exact = chosenAmong({1, 1 + ulp, 1 + ulp}, 3, {1});
+  EXPECT_TRUE(compare(exact, exact, {1}).ok());
+  EXPECT_FALSE(compare(exact, exact, {0}).ok());
+  EXPECT_FALSE(compare(exact, exact, {2}).ok());
+}
+
+TEST(CompareTest, IntegersAreThoseOfEitherPrecision) {
+  gptc::reference::TensorRef exact = gptc::reference::makeInts({2}, {1, 7}),
+                             plain = gptc::reference::makeInts({2}, {0, 7});
+  EXPECT_TRUE(compare(*exact, *plain, {1, 7}).ok());
+  EXPECT_TRUE(compare(*exact, *plain, {0, 7}).ok());
+  EXPECT_FALSE(compare(*exact, *plain, {2, 7}).ok());
+  EXPECT_FALSE(compare(*exact, *plain, {1, 6}).ok());
+}
+
 TEST(CompareTest, NothingAgrees) { EXPECT_TRUE(accepts({}, {})); }

@@ -96,7 +96,8 @@ protected:
         b.getArrayAttr({b.getUnitAttr()}),
         b.getArrayAttr(
             {gpt::AppendAttr::get(b.getContext(), gpt::Append::None)}),
-        IntegerAttr(), IntegerAttr(), gpt::NormKindAttr(), FloatAttr(), 1);
+        IntegerAttr(), IntegerAttr(), gpt::NormKindAttr(), FloatAttr(),
+        IntegerAttr(), 1);
     Block *block = b.createBlock(&gemm.getEpilogues()[0], {}, {b.getF32Type()},
                                  {linear.getLoc()});
     Value y = block->getArgument(0);
@@ -251,4 +252,52 @@ TEST_F(VerifyTest, VocabularyIsCut) {
       verifyWith([](ModuleOp m) { fuse(nth<gpt::LinearOp>(m, 2), 1); }).ok());
   // It is small enough.
   EXPECT_FALSE(cutVocabulary(*module, 31));
+}
+
+TEST_F(VerifyTest, TheTokensOfAWrongHead) {
+  module = parseSourceString<ModuleOp>(R"(
+    ml_program.global private @w(#ml_program.extern<tensor<40x8xf32>>) : tensor<40x8xf32>
+    func.func @f(%x: tensor<?x8xf32>) -> tensor<?xi32> {
+      %w = ml_program.global_load_const @w : tensor<40x8xf32>
+      %y = gpt.linear %x, %w : tensor<?x8xf32>, tensor<40x8xf32> -> tensor<?x40xf32>
+      %t = gpt.argmax %y : tensor<?x40xf32> -> tensor<?xi32>
+      return %t : tensor<?xi32>
+    })",
+                                       &context);
+  // The logits times `factor`; then the argmax in blocks.
+  auto verified = [&](float factor) {
+    return verifyWith([=](ModuleOp m) {
+      fuse(nth<gpt::LinearOp>(m, 0), factor);
+      auto gemm = nth<gpt::FusedGemmOp>(m, 0);
+      auto argmax = nth<gpt::ArgmaxOp>(m, 0);
+      OpBuilder b(argmax);
+      auto type =
+          RankedTensorType::get({ShapedType::kDynamic, 3}, b.getF32Type());
+      auto clone = cast<gpt::FusedGemmOp>(b.clone(*gemm));
+      OperationState state(gemm.getLoc(), gemm->getName(), gemm->getOperands(),
+                           {type, type.clone(b.getI32Type())},
+                           clone->getAttrs());
+      state.addRegion()->takeBody(clone.getEpilogues()[0]);
+      auto made = cast<gpt::FusedGemmOp>(b.create(state));
+      made.setArgmax(16);
+      made.getProperties().resultSegmentSizes = {2, 0};
+      argmax.replaceAllUsesWith(
+          gpt::MergeArgmaxOp::create(b, argmax.getLoc(), argmax.getType(),
+                                     made.getOutputs()[0], made.getOutputs()[1])
+              .getResult());
+      argmax.erase();
+      clone.erase();
+      gemm.erase();
+      EXPECT_TRUE(succeeded(mlir::verify(m)));
+    });
+  };
+  // A scale above 0 is another number, but the same token.
+  for (float factor : {1.0F, 2.0F}) {
+    Verification right = verified(factor);
+    EXPECT_TRUE(right.ok()) << reportText(right);
+    ASSERT_EQ(right.checks.size(), 1u);
+    EXPECT_EQ(right.checks[0].made, "gpt.merge_argmax");
+    EXPECT_EQ(right.checks[0].of, "linear, argmax");
+  }
+  EXPECT_FALSE(verified(-1.0F).ok());
 }
