@@ -8,7 +8,8 @@ namespace gptc {
 
 constexpr llvm::StringLiteral epilogueFusion = "fuse-epilogue";
 
-/// The GEMM of this block that computes `value`, else null.
+/// The GEMM of this block that computes `value` as a number of each row and
+/// column, else null.
 gpt::FusedGemmOp gemmOf(mlir::Value value, mlir::Operation *user);
 
 /// Whether a GEMM of several sections computes nothing but tensors.

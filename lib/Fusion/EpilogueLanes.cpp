@@ -16,7 +16,7 @@ using namespace gptc;
 
 gpt::FusedGemmOp gptc::gemmOf(Value value, Operation *user) {
   auto gemm = value.getDefiningOp<gpt::FusedGemmOp>();
-  return gemm && gemm->getBlock() == user->getBlock() &&
+  return gemm && !gemm.getArgmax() && gemm->getBlock() == user->getBlock() &&
                  value != gemm.getCacheResult()
              ? gemm
              : gpt::FusedGemmOp();

@@ -303,10 +303,6 @@ void remarkLeft(Operation *op) {
         return static_cast<bool>(gemmOf(operand, op));
       }))
     return;
-  if (isa<gpt::ArgmaxOp>(op))
-    return (void)missed(op, "expected ops on one element after the GEMM: "
-                            "argmax needs a whole row, whose columns threads "
-                            "share, so it stays a kernel of its own");
   if (isa<gpt::DropoutOp>(op)) // goes by itself
     return;
   bool elementwise =

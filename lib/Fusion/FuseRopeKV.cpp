@@ -50,7 +50,7 @@ FailureOr<Section> matchSection(Operation *user, Value heads, StringRef what,
                             "; it fuses once fuse-qkv does and nothing stands "
                             "between");
   }
-  if (gemm.getLanes() || !gemm.getResiduals().empty() ||
+  if (gemm.getLanes() || gemm.getArgmax() || !gemm.getResiduals().empty() ||
       gemm->getBlock() != user->getBlock())
     return refuse(user, "expected a GEMM of sections in this block, without "
                         "residuals");

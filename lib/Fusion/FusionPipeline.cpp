@@ -2,8 +2,9 @@
 //
 // QKV before attention, which hides the projections behind one op; both before
 // RoPE and append, which need the sections and the cache's only reader; all
-// before the epilogues, so that no leftover linear is one of Q, K, V. Norms
-// last, when the GEMMs that share one have become one.
+// before the epilogues, so that no leftover linear is one of Q, K, V. Argmax
+// when what stands before it is in the GEMM. Norms last, when the GEMMs that
+// share one have become one.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Fusion/Passes.h"
@@ -37,6 +38,7 @@ static ArrayRef<Entry> fusions() {
       {"fuse-attention", plain<gptc::createFuseAttention>},
       {"fuse-rope-kv", plain<gptc::createFuseRopeKV>},
       {"fuse-epilogue", plain<gptc::createFuseEpilogue>},
+      {"fuse-argmax", plain<gptc::createFuseArgmax>},
       {"fuse-norm", fuseNorm},
   };
   return entries;

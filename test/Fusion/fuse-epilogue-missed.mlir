@@ -67,16 +67,6 @@ func.func @compared(%x: tensor<4x16xf32>, %w: tensor<16x16xf32>) -> tensor<4x16x
   return %r : tensor<4x16xf32>
 }
 
-// The largest of a row needs all its columns.
-// CHECK-DAG: [Missed] fuse-epilogue {{.*}}Function=best | Remark="expected ops on one element after the GEMM: argmax needs a whole row, whose columns threads share, so it stays a kernel of its own"
-// SAME-LABEL: func @best
-// SAME:       gpt.argmax
-func.func @best(%x: tensor<?x16xf32>, %w: tensor<300x16xf32>) -> tensor<?xi32> {
-  %y = gpt.linear %x, %w : tensor<?x16xf32>, tensor<300x16xf32> -> tensor<?x300xf32>
-  %t = gpt.argmax %y : tensor<?x300xf32> -> tensor<?xi32>
-  return %t : tensor<?xi32>
-}
-
 // CHECK-DAG: [Missed] fuse-epilogue {{.*}}Function=split_has_user | Remark="expected the split to be the only user of the packed projection; its other users need it as one tensor"
 // SAME-LABEL: func @split_has_user
 // SAME-COUNT-1: gpt.fused_gemm

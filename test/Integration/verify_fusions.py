@@ -56,6 +56,23 @@ class VerifyFusions(unittest.TestCase):
         self.assertEqual(fusions, {"fuse-attention"})
         self.assertNotIn("left out", report)
 
+    def test_argmax(self):
+        """Judged where the blocks are merged, by the logits of the columns."""
+        fusions, report = self.proven(written("""ml_program.global private @w(#ml_program.extern<tensor<300x8xf32>>) : tensor<300x8xf32>
+ml_program.global private @g(#ml_program.extern<tensor<8xf32>>) : tensor<8xf32>
+func.func @f(%x: tensor<?x8xf32>) -> tensor<?xi32> {
+  %w = ml_program.global_load_const @w : tensor<300x8xf32>
+  %g = ml_program.global_load_const @g : tensor<8xf32>
+  %n = gpt.rms_norm %x, %g eps 1.0e-5 : tensor<?x8xf32>, tensor<8xf32>
+  %y = gpt.linear %n, %w : tensor<?x8xf32>, tensor<300x8xf32> -> tensor<?x300xf32>
+  %c = gpt.softcap %y at 30.0 : tensor<?x300xf32>
+  %t = gpt.argmax %c : tensor<?x300xf32> -> tensor<?xi32>
+  return %t : tensor<?xi32>
+}
+"""))
+        self.assertEqual(fusions, {"fuse-epilogue", "fuse-argmax"})
+        self.assertRegex(report, r"(?m)^fuse-argmax .* gpt.merge_argmax .*  ok +fused_gemm, argmax$")
+
     def test_same_report(self):
         model = windowed()
         self.assertEqual(self.proven(model)[1], self.proven(model)[1])

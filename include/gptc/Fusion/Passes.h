@@ -18,6 +18,14 @@ namespace gptc {
 /// there is nothing to share, and the prologue costs nothing.)
 constexpr int64_t leastFeaturesOfNorm = 10 * 6 * 16;
 
+/// Columns of a block of an argmax in a GEMM. One pair is written for each, so
+/// that merging is little: 384 pairs for 49152 columns. A block is never shared
+/// by threads, so the panels of one are a unit that meets every tile of packed
+/// rows; with more columns they would not stay in L2 (128 of 4096 input
+/// features are 2 MiB), and 128 are the four panels that AVX-512 takes side by
+/// side when rows are few.
+constexpr int64_t columnsOfArgmaxBlock = 128;
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "gptc/Fusion/Passes.h.inc"

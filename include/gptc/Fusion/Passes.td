@@ -66,6 +66,17 @@ def FuseEpilogue : FusionPass<"gpt-fuse-epilogue"> {
   }];
 }
 
+def FuseArgmax : FusionPass<"gpt-fuse-argmax"> {
+  let summary = "the argmax of an LM head into its GEMM, whose logits are then never written";
+  let description = [{
+    ```mlir
+    %y = gpt.fused_gemm %x : ... ; %t = gpt.argmax %y : ...
+    // becomes
+    %v, %c = gpt.fused_gemm %x : ... argmax 128 ... ; %t = gpt.merge_argmax %v, %c : ...
+    ```
+  }];
+}
+
 def FuseNorm : FusionPass<"gpt-fuse-norm"> {
   let summary = "a norm into the prologue of the GEMM that is its only user";
   let description = [{

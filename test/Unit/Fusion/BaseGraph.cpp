@@ -373,7 +373,9 @@ OwningOpRef<ModuleOp> Writer::run() {
       x = gpt::SoftcapOp::create(b, at("lc"), x.getType(), x,
                                  b.getF64FloatAttr(r.logitCap));
   }
-  llvm::SmallVector<Value> results{x};
+  llvm::SmallVector<Value> results;
+  if (r.logits)
+    results.push_back(x);
   if (r.argmax)
     results.push_back(gpt::ArgmaxOp::create(b, at("next"), ids, x));
   addExtras(results);

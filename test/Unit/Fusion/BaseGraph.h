@@ -55,7 +55,7 @@ struct Recipe {
   double residualScale, embeddingScale; // 1: none
   bool tied;
   double logitCap, logitScale; // 0, 1: none
-  bool argmax;                 // of the logits, besides
+  bool argmax, logits;         // results: the argmax, the logits or both
   int64_t extras;              // further results
   uint64_t seed;               // of weights and of which values are returned
 };

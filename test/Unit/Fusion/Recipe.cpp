@@ -62,7 +62,10 @@ Recipe gptc::fuzz::randomRecipe(Choice &choice) {
   r.tied = choice.chance(40);
   r.logitCap = choice.chance(10) ? 4 : 0;
   r.logitScale = choice.chance(10) ? 0.125 : 1;
-  r.argmax = tokens && choice.chance(10);
+  r.argmax = tokens && choice.chance(15);
+  r.logits = !r.argmax || choice.chance(30);
+  if (r.argmax && choice.chance(50))
+    r.V += 256; // more than a block of an argmax in a GEMM
   r.extras = choice.chance(50) ? 0 : choice.between(1, 2);
   r.seed = choice.seed();
   return r;
@@ -97,5 +100,5 @@ std::string gptc::fuzz::describe(const Recipe &r) {
              {"gelu-erf", "gelu-tanh", "gelu-quick", "silu", "relu", "tanh"}),
       r.gated ? " gated" : "", r.residualScale, r.embeddingScale,
       r.tied ? "tied" : "untied", r.logitCap, r.logitScale,
-      r.argmax ? " argmax" : "", r.extras);
+      r.logits ? r.argmax ? " argmax" : "" : " argmax-alone", r.extras);
 }
