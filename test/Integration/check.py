@@ -20,13 +20,16 @@ ATTENTION = """module attributes {{gpt.name = "attention"}} {{
 """
 
 
-# In f32 the first two logits are equal, in double the second is larger.
-TIED = np.array([[1, 0], [1, 1], [0.5, 0]], np.float32)
+# Two rows whose first two logits are nearly equal. Of the first the second is larger, and equal in f32. Of the second the second is larger too, also where
+# products are rounded to f32; but a fused multiply-add gives 1 + 2^-23 for both.
+C, D = 2.0 ** -12 * (1 + 2.0 ** -12), 2.0 ** -12 * (1 - 2.0 ** -12 + 2.0 ** -24)
+ROWS = {"9.31e-10": [1, 2.0 ** -30, 0, 0], "5.96e-08": [0, 0, 1, C]}
+TIED = np.array([[1, 0, 1, D], [1, 1, 1 + 2.0 ** -23, 0], [0.5, 0, 0.5, 0]], np.float32)
 NEAR_TIE = """module attributes {gpt.checkpoint = "model.safetensors", gpt.name = "tie"} {
-  ml_program.global private @w(#ml_program.extern<tensor<3x2xf32>>) : tensor<3x2xf32> {gpt.stored = #gpt.stored<"model.safetensors", "w", f32>}
-  func.func @best(%x: tensor<?x2xf32> {gpt.arg = "x"}) -> (tensor<?xi32> {gpt.result = "t"}) {
-    %w = ml_program.global_load_const @w : tensor<3x2xf32>
-    %y = gpt.linear %x, %w : tensor<?x2xf32>, tensor<3x2xf32> -> tensor<?x3xf32>
+  ml_program.global private @w(#ml_program.extern<tensor<3x4xf32>>) : tensor<3x4xf32> {gpt.stored = #gpt.stored<"model.safetensors", "w", f32>}
+  func.func @best(%x: tensor<?x4xf32> {gpt.arg = "x"}) -> (tensor<?xi32> {gpt.result = "t"}) {
+    %w = ml_program.global_load_const @w : tensor<3x4xf32>
+    %y = gpt.linear %x, %w : tensor<?x4xf32>, tensor<3x4xf32> -> tensor<?x3xf32>
     %t = gpt.argmax %y : tensor<?x3xf32> -> tensor<?xi32>
     return %t : tensor<?xi32>
   }
@@ -113,18 +116,20 @@ class Check(unittest.TestCase):
     def test_argmax(self):
         """A column is right if its logit is, within rounding, the largest."""
         model, inputs = written(NEAR_TIE), os.path.join(TEMPORARY, "tie.npz")
-        np.savez(inputs, x=np.array([[1, 2.0 ** -30], [-1, 0]], np.float32))
         with open(os.path.join(os.path.dirname(model), "model.safetensors"), "wb") as f:
             f.write(safetensors(header_of({"w": TIED}), TIED.tobytes()))
         for level in (0, 2):
             with self.subTest(level):
                 package = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "kernels")
                 shutil.copytree(compiled(model, level), package)
-                report = self.agrees(model, "--package", package, "--entry", "best", "--inputs", inputs)
-                # The logit of the column that the kernels chose is short of the largest.
-                self.assertRegex(report, r"(?m)^end to end: t \[2\]: +9.31e-10 ")
-                self.assertEqual(len(kernels(report)), 2)
-                # The third weight becomes 32: it wins, and is next to the right one.
+                arguments = (model, "--package", package, "--entry", "best", "--inputs", inputs)
+                for short, row in ROWS.items():
+                    np.savez(inputs, x=np.array([row], np.float32))
+                    report = self.agrees(*arguments)
+                    # By so much the logit of the column that the kernels chose is short of the largest.
+                    self.assertRegex(report, rf"(?m)^end to end: t \[1\]: +{short} ")
+                    self.assertEqual(len(kernels(report)), 2)
+                # The third weight becomes 32: its column wins, and is next to the right one.
                 weight, = manifest(package)["weights"]
                 self.assertEqual(weight["layout"], "panel")
                 with open(os.path.join(package, "tie.weights"), "r+b") as f:
@@ -132,8 +137,9 @@ class Check(unittest.TestCase):
                     self.assertEqual(f.read(4), np.float32(0.5).tobytes())
                     f.seek(-4, os.SEEK_CUR)
                     f.write(np.float32(32).tobytes())
-                report = run("gptc-check", model, "--package", package, "--entry", "best", "--inputs", inputs, status=3).stdout
-                self.assertRegex(report, r"(?m)^end to end: t \[2\]: .*  FAIL$")
+                np.savez(inputs, x=np.array([ROWS["9.31e-10"]], np.float32))
+                report = run("gptc-check", *arguments, status=3).stdout
+                self.assertRegex(report, r"(?m)^end to end: t \[1\]: .*  FAIL$")
                 self.assertEqual(sorted(kernels(report).values()), [False, True], report)
 
     def test_refuses(self):
