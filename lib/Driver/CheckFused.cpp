@@ -15,12 +15,12 @@ using namespace gptc;
 
 static bool isRepeated(OpOperand &operand) {
   Operation *op = operand.getOwner();
-  if (auto broadcast = dyn_cast<gpt::BroadcastOp>(op))
-    return &operand == &broadcast.getXMutable();
+  if (isa<gpt::BroadcastOp>(op))
+    return true;
   if (auto mask = dyn_cast<gpt::MaskOp>(op))
     return &operand == &mask.getMaskMutable();
   auto attention = dyn_cast<gpt::FlashAttentionOp>(op);
-  return attention && operand.get() == attention.getMask();
+  return attention && llvm::is_contained(attention.getMasks(), operand.get());
 }
 
 static LogicalResult checkOperands(Operation *op) {

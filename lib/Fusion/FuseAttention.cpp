@@ -2,9 +2,9 @@
 //
 // Matches:  %s = gpt.matmul %q, %k transpose_b groups g
 //           %t = gpt.scale %s by f                    (each of these five, or
-//           %c = gpt.softcap %t at cap                 not; in another order
-//           %b = gpt.alibi %c slopes [..]              where that means the
-//           %m = gpt.mask %b, %mask                    same)
+//           %c = gpt.softcap %t at cap                 not; several masks; in
+//           %b = gpt.alibi %c slopes [..]              another order where that
+//           %m = gpt.mask %b, %mask                    means the same)
 //           %h = gpt.causal_mask %m window w
 //           %p = gpt.softmax %h
 //           %o = gpt.matmul %p, %v groups g
@@ -13,7 +13,7 @@
 //                    layer i causal window w scale f softcap .. groups g
 //             %o = gpt.split_heads %a
 //           otherwise
-//             %o = gpt.flash_attention %q, %k, %v mask %mask causal ..
+//             %o = gpt.flash_attention %q, %k, %v mask %mask, .. causal ..
 //
 // Other spellings are brought into this one by gpt-canonicalize-attention.
 // Refuses a value between that has another user, and attention over the cache
@@ -62,9 +62,11 @@ FailureOr<Flash> matchFlash(gpt::MatmulOp output, Refuse refuse) {
     return refuse(read, "expected keys and values of one gpt.kv_read");
   if (!a.causal)
     return refuse(output, "expected gpt.causal_mask over the KV cache");
-  if (a.mask)
-    return refuse(a.maskOp, "expected no mask beside the causal one over the "
-                            "KV cache");
+  if (!a.masks.empty())
+    return refuse(a.masks.front(),
+                  "expected no mask beside the causal one over the KV cache, "
+                  "which holds real tokens only: a batch is ragged, not "
+                  "padded; use a window, or named tensors instead of a cache");
   Operation *writer = read.getCache().getDefiningOp();
   if (auto append = dyn_cast_or_null<gpt::KVAppendOp>(writer)) {
     result.positions = append.getPositions();
@@ -120,11 +122,14 @@ struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
       slopes = rewriter.getDenseF64ArrayAttr(a.slopes);
     if (a.fill)
       fill = rewriter.getF64FloatAttr(*a.fill);
+    SmallVector<Value> masks;
+    for (gpt::MaskOp mask : a.masks)
+      masks.push_back(mask.getMask());
     if (!flash->cache) {
       Value attended = gpt::FlashAttentionOp::create(
           rewriter, loc, output.getType(), a.q, a.k, a.v, Value(), Value(),
-          Value(), a.mask, IntegerAttr(), causal, window, scale, softcap,
-          slopes, fill, groups);
+          Value(), masks, IntegerAttr(), causal, window, scale, softcap, slopes,
+          fill, groups);
       rewriter.replaceOp(output, attended);
       return success();
     }
@@ -135,7 +140,7 @@ struct FuseAttentionPattern : OpRewritePattern<gpt::MatmulOp> {
     Value mergedQ = gpt::MergeHeadsOp::create(rewriter, loc, merged, a.q);
     Value attended = gpt::FlashAttentionOp::create(
         rewriter, loc, merged, mergedQ, Value(), Value(), flash->cache,
-        flash->positions, flash->sequences, Value(),
+        flash->positions, flash->sequences, masks,
         rewriter.getI64IntegerAttr(flash->layer), causal, window, scale,
         softcap, slopes, fill, groups);
     rewriter.replaceOpWithNewOp<gpt::SplitHeadsOp>(output, output.getType(),

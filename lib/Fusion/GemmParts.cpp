@@ -34,8 +34,8 @@ bool gptc::isWeight(Value value) {
 }
 
 bool gptc::isLike(OpOperand &use) {
-  auto broadcast = dyn_cast<gpt::BroadcastOp>(use.getOwner());
-  return (broadcast && &use == &broadcast.getLikeMutable()) ||
+  return (isa<gpt::BroadcastOp>(use.getOwner()) &&
+          use.getOperandNumber() > 0) ||
          isa<tensor::DimOp>(use.getOwner());
 }
 

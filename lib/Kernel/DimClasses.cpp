@@ -136,8 +136,8 @@ void attentionRule(DimClasses &dims, FlashAttentionOp op) {
     dims.unite(q, axis, k, axis);
     dims.unite(q, axis, v, axis);
   }
-  if (op.getMask())
-    repeatedRule(dims, op.getMask(), rank, [&](unsigned axis) {
+  for (Value mask : op.getMasks())
+    repeatedRule(dims, mask, rank, [&](unsigned axis) {
       return axis + 1 < rank ? std::pair<Value, unsigned>(q, axis)
                              : std::pair<Value, unsigned>(k, rank - 2);
     });
@@ -253,11 +253,18 @@ void DimClasses::addRulesOf(Operation *op) {
                      });
       })
       .Case([&](BroadcastOp op) {
-        uniteAll({op.getLike(), op.getResult()});
-        repeatedRule(*this, op.getX(), rankOf(op.getResult()),
-                     [&](unsigned axis) {
-                       return std::pair<Value, unsigned>(op.getResult(), axis);
-                     });
+        auto repeated = [&](Value value) {
+          repeatedRule(
+              *this, value, rankOf(op.getResult()), [&](unsigned axis) {
+                return std::pair<Value, unsigned>(op.getResult(), axis);
+              });
+        };
+        llvm::for_each(op.getLike(), repeated);
+        repeated(op.getX());
+        if (auto shape = jointShape(op.getLike().getTypes()); succeeded(shape))
+          for (auto [axis, extent] : llvm::enumerate(*shape))
+            if (!ShapedType::isDynamic(extent))
+              fix(op.getResult(), axis, extent);
       })
       .Case([&](KVAppendOp op) {
         uniteAll({op.getKeys(), op.getValues()});

@@ -133,7 +133,11 @@ static std::string attentionName(FlashAttentionOp op) {
     name += "_softcap";
   if (op.getAlibi())
     name += "_alibi";
-  return name + (op.getMask() ? "_mask" : "");
+  if (!op.getMasks().empty())
+    name += "_mask";
+  if (op.getMasks().size() > 1)
+    name += std::to_string(op.getMasks().size());
+  return name;
 }
 
 std::string gptc::kernelName(Operation *op, ArrayRef<Storage> storages) {

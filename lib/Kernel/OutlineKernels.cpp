@@ -58,11 +58,8 @@ bool takesConstantTensor(OpOperand &operand) {
   if (auto mask = dyn_cast<MaskOp>(op))
     return &operand == &mask.getMaskMutable();
   if (auto attention = dyn_cast<FlashAttentionOp>(op))
-    return attention.getMask() &&
-           operand.getOperandNumber() + 1 == op->getNumOperands();
-  if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    return &operand == &broadcast.getXMutable();
-  return false;
+    return llvm::is_contained(attention.getMasks(), operand.get());
+  return isa<BroadcastOp>(op);
 }
 
 LogicalResult checkOp(Operation &op) {

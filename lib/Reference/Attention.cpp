@@ -78,6 +78,12 @@ static double maskedScore(double score, const Tensor &mask, int64_t m,
   return mask.ints[m] ? score : fill;
 }
 
+/// A mask, and which of its elements a score meets.
+struct MaskElement {
+  const Tensor *mask;
+  int64_t at;
+};
+
 /// The number after `fill`, rounded to f32 once.
 static double fillOf(const std::optional<llvm::APFloat> &fill) {
   return fill ? static_cast<float>(fill->convertToDouble()) : minusInfinity;
@@ -88,10 +94,23 @@ static double cappedScore(double score, double cap, Rounding round) {
 }
 
 Outcome gptc::reference::eval(gpt::BroadcastOp op, const Call &call) {
-  const Tensor &x = call[op.getX()], &like = call[op.getLike()];
-  if (failed(expectBroadcast(op, x, like.shape, "x")))
+  const Tensor &x = call[op.getX()];
+  std::vector<int64_t> shape;
+  for (Value value : op.getLike()) {
+    const Tensor &like = call[value];
+    if (like.shape.size() > shape.size())
+      shape.insert(shape.begin(), like.shape.size() - shape.size(), 1);
+    size_t skip = shape.size() - like.shape.size();
+    for (auto [d, size] : llvm::enumerate(like.shape))
+      if (shape[skip + d] == 1)
+        shape[skip + d] = size;
+  }
+  for (Value value : op.getLike())
+    if (failed(expectBroadcast(op, call[value], shape, "like")))
+      return failure();
+  if (failed(expectBroadcast(op, x, shape, "x")))
     return failure();
-  auto result = allocate(op, like.shape);
+  auto result = allocate(op, shape);
   if (!result)
     return failure();
   result->kind = x.kind;
@@ -99,8 +118,8 @@ Outcome gptc::reference::eval(gpt::BroadcastOp op, const Call &call) {
     result->ints.resize(result->data.size());
     result->data.clear();
   }
-  for (int64_t i = 0, e = like.elements(); i < e; ++i) {
-    int64_t from = broadcastIndex(i, like.shape, x.shape);
+  for (int64_t i = 0, e = result->elements(); i < e; ++i) {
+    int64_t from = broadcastIndex(i, shape, x.shape);
     if (x.kind == Tensor::Kind::Int)
       result->ints[i] = x.ints[from];
     else
@@ -164,7 +183,7 @@ Outcome gptc::reference::eval(gpt::SoftmaxOp op, const Call &call) {
 
 namespace {
 /// What becomes of one query's scores, in this order; `slope` is its head's,
-/// `at` its position among the keys, `mask` its row of the mask.
+/// `at` its position among the keys.
 struct Scores {
   Scores(gpt::FlashAttentionOp op, Rounding round)
       : scale(op.getScale().convertToDouble()), causal(op.getCausal()),
@@ -176,7 +195,7 @@ struct Scores {
   }
 
   double operator()(double product, int64_t h, int64_t j, int64_t at,
-                    const Tensor *mask, int64_t m) const {
+                    llvm::ArrayRef<MaskElement> masks) const {
     double score = round(scale * product);
     if (cap)
       score = cappedScore(score, *cap, round);
@@ -184,7 +203,7 @@ struct Scores {
       double slope = static_cast<float>(slopes[h % slopes.size()]);
       score = round(score + round(slope * (j - at)));
     }
-    if (mask)
+    for (auto [mask, m] : masks)
       score = maskedScore(score, *mask, m, fill, round);
     return causal && !seesKey(j, at, window) ? minusInfinity : score;
   }
@@ -234,12 +253,16 @@ static Outcome denseAttention(gpt::FlashAttentionOp op, const Call &call) {
            << groups << " of q, got " << shapeText(q.shape) << ", "
            << shapeText(k.shape) << " and " << shapeText(v.shape);
   Scores scores(op, call.round);
-  const Tensor *mask = op.getMask() ? &call[op.getMask()] : nullptr;
   std::vector<int64_t> shape = q.shape; // of the scores
   shape.back() = Sk;
-  if ((mask && failed(expectBroadcast(op, *mask, shape, "a mask"))) ||
-      (!scores.slopes.empty() &&
-       failed(expectExtent(op, q.dim(-3), scores.slopes.size(), "heads of q"))))
+  llvm::SmallVector<MaskElement> masks;
+  for (Value value : op.getMasks()) {
+    masks.push_back({&call[value], 0});
+    if (failed(expectBroadcast(op, call[value], shape, "a mask")))
+      return failure();
+  }
+  if (!scores.slopes.empty() &&
+      failed(expectExtent(op, q.dim(-3), scores.slopes.size(), "heads of q")))
     return failure();
   auto result = allocate(op, q.shape);
   if (!result)
@@ -248,8 +271,9 @@ static Outcome denseAttention(gpt::FlashAttentionOp op, const Call &call) {
     for (int64_t i = 0; i < Sq; ++i) {
       int64_t row = h * Sq + i, head = h / groups * Sk * D;
       auto score = [&](double product, int64_t j) {
-        int64_t m = mask ? broadcastIndex(row * Sk + j, shape, mask->shape) : 0;
-        return scores(product, h, j, i + Sk - Sq, mask, m);
+        for (auto &[mask, m] : masks)
+          m = broadcastIndex(row * Sk + j, shape, mask->shape);
+        return scores(product, h, j, i + Sk - Sq, masks);
       };
       attend(q.data.data() + row * D, k.data.data() + head,
              v.data.data() + head, Sk, D, D, score, call.round,
@@ -287,7 +311,7 @@ static Outcome cachedAttention(gpt::FlashAttentionOp op, const Call &call) {
     for (int64_t h = 0; h < heads; ++h) {
       int64_t head = h / groups * D, row = (t * heads + h) * D;
       auto score = [&](double product, int64_t j) {
-        return scores(product, h, j, position, nullptr, 0);
+        return scores(product, h, j, position, {});
       };
       attend(q.data.data() + row, keys.data() + head, values.data() + head,
              position + 1, stride, D, score, call.round,

@@ -3,7 +3,9 @@
 // Follows the def-use chain back from the product of attention weights and
 // values to that of queries and keys, then reads it forwards: each op changes
 // what is known of a score, or refuses because it would mean something else
-// than the fused op's fixed order (scale, softcap, alibi, mask, causal).
+// than the fused op's fixed order (scale, softcap, alibi, masks, causal). Masks
+// keep their order. The causal one moves behind them: it hides a key whatever
+// an additive mask says of it, also NaN and infinity.
 //
 // Refuses a value between that has another user, a product without
 // transpose_b, unequal groups, and numbers that f32 cannot hold.
@@ -58,17 +60,11 @@ private:
   LogicalResult visitMask(gpt::MaskOp op);
 
   /// A score may be -inf already.
-  bool hides() const {
-    return result.causal || (result.mask && !isAdditive() && !result.fill);
-  }
-  bool isAdditive() const {
-    return cast<RankedTensorType>(result.mask.getType())
-        .getElementType()
-        .isF32();
-  }
+  bool hides() const { return result.causal || (boolean && !result.fill); }
 
   Refuse refuse;
   Attention result;
+  bool additive = false, boolean = false; // there is such a mask
 };
 
 /// What f32 holds of a number that is not 0.
@@ -85,9 +81,10 @@ LogicalResult Matcher::follow() {
       for (Operation *user : op->getUsers())
         if (isa<gpt::BroadcastOp>(user) &&
             user->getOperand(0) != op->getResult(0))
-          return refuse(user, "expected no sizes taken of the scores, which "
-                              "fused attention does not have; give another "
-                              "value of these sizes after 'like'");
+          return refuse(user, "expected no sizes taken of the scores but for "
+                              "their masks, since fused attention does not "
+                              "have the scores; give another value of these "
+                              "sizes after 'like'");
       return refuse(op,
                     "expected no user of this value but attention, got " +
                         Twine(std::distance(op->use_begin(), op->use_end())) +
@@ -132,7 +129,7 @@ LogicalResult Matcher::follow() {
 
 LogicalResult Matcher::visitScale(gpt::ScaleOp op) {
   double factor = op.getFactor().convertToDouble();
-  if (result.mask && isAdditive())
+  if (additive)
     return refuse(op, "expected the scale before the additive mask, whose "
                       "numbers it would change; scale the product of queries "
                       "and keys, or scale the mask by itself");
@@ -159,21 +156,26 @@ LogicalResult Matcher::visitScale(gpt::ScaleOp op) {
 }
 
 LogicalResult Matcher::visitMask(gpt::MaskOp op) {
-  if (result.mask)
-    return refuse(op,
-                  "expected one mask beside the causal one, or several right "
-                  "behind each other: all additive or all boolean, filling "
-                  "alike, one of them with all dimensions of the others");
-  result.mask = op.getMask();
-  result.maskOp = op;
-  if (auto fill = op.getFill()) {
-    double value = static_cast<float>(fill->convertToDouble());
-    if (std::isfinite(value))
-      result.fill = value;
+  result.masks.push_back(op);
+  if (getElementTypeOrSelf(op.getMask().getType()).isF32()) {
+    additive = true;
+    return success();
   }
-  if (result.causal && result.fill)
+  std::optional<double> fill;
+  if (auto given = op.getFill())
+    if (float value = given->convertToDouble(); std::isfinite(value))
+      fill = value;
+  if (result.causal && fill)
     return refuse(op, "expected a mask that fills with a finite number before "
                       "gpt.causal_mask: it would bring later keys back");
+  auto rounded = [](std::optional<double> number) {
+    return number ? static_cast<float>(*number) : -HUGE_VALF;
+  };
+  if (boolean && rounded(fill) != rounded(result.fill))
+    return refuse(op, "expected boolean masks that fill alike, as the one fill "
+                      "of fused attention; give all of them the same number");
+  boolean = true;
+  result.fill = fill;
   return success();
 }
 
@@ -183,7 +185,7 @@ LogicalResult Matcher::visit(Operation *op) {
   if (auto mask = dyn_cast<gpt::MaskOp>(op))
     return visitMask(mask);
   if (auto softcap = dyn_cast<gpt::SoftcapOp>(op)) {
-    if (result.mask || result.causal)
+    if (!result.masks.empty() || result.causal)
       return refuse(op, "expected the softcap before the mask: it would turn "
                         "-inf into -cap, which is not hidden");
     if (result.softcap || !result.slopes.empty())

@@ -11,11 +11,13 @@
 // Produces: %s = gpt.matmul %q, %k transpose_b
 //           %t = gpt.scale %s by 0.125
 //           %b = gpt.mask %t, (arith.negf %bias)
-//           %m = gpt.mask %b, (arith.andi %visible, %padding)
-//           %p = gpt.softmax %m
+//           %m = gpt.mask %b, %visible
+//           %n = gpt.mask %m, %padding
+//           %p = gpt.softmax %n
 //
-// Masks of one kind become one (MergeMasks.cpp); a constant mask becomes
-// gpt.causal_mask if that is what it says (ConstantMask.cpp).
+// A mask that is constant or compares positions becomes gpt.causal_mask if that
+// is what it says (ConstantMask.cpp, PositionMask.cpp); one that is computed
+// along the scores is computed along its own dimensions (NarrowMask.cpp).
 //
 // Changes only ops on the way from a product with transpose_b to a softmax that
 // have no other user, and what scales q and k. Numbers change by rounding at
@@ -39,6 +41,16 @@ namespace gptc {
 #include "gptc/Stepping/Passes.h.inc"
 
 namespace {
+/// Whether one use, no more, needs the numbers of `op`: not only its sizes.
+bool hasOneUser(Operation *op) {
+  return op->getNumResults() == 1 &&
+         llvm::count_if(op->getUses(), [](OpOperand &use) {
+           return !isa<tensor::DimOp>(use.getOwner()) &&
+                  !(isa<gpt::BroadcastOp>(use.getOwner()) &&
+                    use.getOperandNumber() > 0);
+         }) == 1;
+}
+
 /// The operand of `op` through which scores come, if it is an op that may
 /// stand between the product and the softmax: nothing for others.
 SmallVector<unsigned, 2> scoreOperands(Operation *op) {
@@ -78,20 +90,6 @@ bool findWay(Value value, Way &way) {
   return false;
 }
 
-/// What a value repeats: the operand of gpt.broadcast, or the tensor whose one
-/// number is that of a tensor.splat; else the value itself.
-Value unbroadcast(Value value) {
-  if (auto broadcast = value.getDefiningOp<gpt::BroadcastOp>())
-    return broadcast.getX();
-  if (auto splat = value.getDefiningOp<tensor::SplatOp>())
-    if (auto extract = splat.getInput().getDefiningOp<tensor::ExtractOp>())
-      if (auto type = cast<RankedTensorType>(extract.getTensor().getType());
-          type.hasStaticShape() && type.getNumElements() == 1 &&
-          type.getRank() <= splat.getType().getRank())
-        return extract.getTensor();
-  return value;
-}
-
 /// Whether each query has one number of `factor`, so that it may scale q.
 bool isPerQuery(Value factor, Value q) {
   auto type = cast<RankedTensorType>(factor.getType());
@@ -109,12 +107,14 @@ public:
 
 private:
   void hoistScales(gpt::MatmulOp scores);
+  void replaceDims(Value scores, gpt::MatmulOp product);
   Value withoutScale(Value value, double &factor);
   void visit(Operation *op, unsigned operand, bool onlyMask);
   Value scaled(Location loc, Value x, double factor);
   Value visitScale(Operation *op, Value x, double factor);
   Value visitRuntimeScale(Operation *op, Value x, Value factor);
-  Value visitSelect(arith::SelectOp op, Value x, bool inverted);
+  Value visitSelect(arith::SelectOp op, Value x, bool inverted, bool only);
+  Value masked(Location loc, Value x, Value mask, FloatAttr fill, bool only);
 
   IRRewriter rewriter;
   Pass::Statistic &numChanged;
@@ -185,6 +185,21 @@ void Canonicalizer::hoistScales(gpt::MatmulOp scores) {
   rewriter.replaceAllUsesExcept(product, scale.getResult(), scale);
 }
 
+/// Sizes of scores, or of what becomes of them, are those of q and k.
+void Canonicalizer::replaceDims(Value scores, gpt::MatmulOp product) {
+  int64_t last = cast<RankedTensorType>(scores.getType()).getRank() - 1;
+  for (Operation *user : llvm::make_early_inc_range(scores.getUsers())) {
+    auto dim = dyn_cast<tensor::DimOp>(user);
+    std::optional<int64_t> axis = dim ? dim.getConstantIndex() : std::nullopt;
+    if (!axis || *axis < 0 || *axis > last)
+      continue;
+    rewriter.setInsertionPoint(dim);
+    rewriter.replaceOpWithNewOp<tensor::DimOp>(
+        dim, *axis == last ? product.getB() : product.getA(),
+        *axis == last ? last - 1 : *axis);
+  }
+}
+
 /// x * factor. Past a softcap the factor becomes one of the cap.
 Value Canonicalizer::visitScale(Operation *op, Value x, double factor) {
   auto softcap = x.getDefiningOp<gpt::SoftcapOp>();
@@ -228,9 +243,23 @@ Value Canonicalizer::visitRuntimeScale(Operation *op, Value x, Value factor) {
   return x;
 }
 
+/// gpt.mask, or what says the same in fewer words.
+Value Canonicalizer::masked(Location loc, Value x, Value mask, FloatAttr fill,
+                            bool only) {
+  auto made = gpt::MaskOp::create(rewriter, loc, x.getType(), x, mask, fill);
+  Value simpler = constantMask(rewriter, made, only);
+  if (!simpler)
+    simpler = positionMask(rewriter, made, only);
+  if (!simpler)
+    return made;
+  rewriter.eraseOp(made);
+  return simpler;
+}
+
 /// select(condition, x, fill); `inverted` if x is where it is false.
-Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted) {
-  Value condition = unbroadcast(op.getCondition());
+Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted,
+                                 bool only) {
+  Value condition = narrowMask(rewriter, op.getCondition());
   auto fill = splatConstant(inverted ? op.getTrueValue() : op.getFalseValue());
   auto type = dyn_cast<RankedTensorType>(condition.getType());
   if (!type || !fill || !(*fill < std::numeric_limits<double>::infinity()))
@@ -252,8 +281,7 @@ Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted) {
   FloatAttr attr;
   if (std::isfinite(*fill))
     attr = rewriter.getF64FloatAttr(*fill);
-  return gpt::MaskOp::create(rewriter, op.getLoc(), x.getType(), x, condition,
-                             attr);
+  return masked(op.getLoc(), x, condition, attr, only);
 }
 
 void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
@@ -275,29 +303,23 @@ void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
     if (factor != other)
       made = visitRuntimeScale(op, x, factor);
   } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
-    Value mask = unbroadcast(other);
+    Value mask = narrowMask(rewriter, other);
     if (isa<arith::SubFOp>(op))
       mask = rewriter.createOrFold<arith::NegFOp>(op->getLoc(), mask);
-    made = gpt::MaskOp::create(rewriter, op->getLoc(), x.getType(), x, mask,
-                               FloatAttr());
-    if (Value simpler = simplerMask(rewriter, made.getDefiningOp<gpt::MaskOp>(),
-                                    onlyMask)) {
-      rewriter.eraseOp(made.getDefiningOp());
-      made = simpler;
-    }
+    made = masked(op->getLoc(), x, mask, FloatAttr(), onlyMask);
   } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    made = visitSelect(select, x, /*inverted=*/operand == 2);
-    if (made)
-      if (Value simpler = simplerMask(
-              rewriter, made.getDefiningOp<gpt::MaskOp>(), onlyMask)) {
-        rewriter.eraseOp(made.getDefiningOp());
-        made = simpler;
-      }
+    made = visitSelect(select, x, /*inverted=*/operand == 2, onlyMask);
   } else if (auto tanh = dyn_cast<math::TanhOp>(op)) {
     made = gpt::SoftcapOp::create(rewriter, op->getLoc(), x.getType(), x,
                                   rewriter.getF64FloatAttr(1));
   } else if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
-    made = simplerMask(rewriter, mask, onlyMask);
+    Value narrow = narrowMask(rewriter, mask.getMask());
+    made = masked(op->getLoc(), x, narrow, mask.getFillAttr(), onlyMask);
+    if (auto same = made.getDefiningOp<gpt::MaskOp>();
+        same && same != x.getDefiningOp() && narrow == mask.getMask()) {
+      rewriter.eraseOp(same); // nothing to change
+      return;
+    }
   }
   if (!made)
     return;
@@ -310,6 +332,9 @@ void Canonicalizer::run(gpt::SoftmaxOp softmax) {
   if (!findWay(softmax.getX(), way))
     return;
   hoistScales(way.scores);
+  replaceDims(way.scores, way.scores);
+  for (auto [op, operand] : way.steps)
+    replaceDims(op->getResult(0), way.scores);
   // From the product on, so that an op sees what the ones before became.
   bool onlyMask = llvm::count_if(way.steps, [](auto &step) {
                     return isa<gpt::MaskOp, gpt::CausalMaskOp, arith::AddFOp,
@@ -317,7 +342,6 @@ void Canonicalizer::run(gpt::SoftmaxOp softmax) {
                   }) == 1;
   for (auto [op, operand] : llvm::reverse(way.steps))
     visit(op, operand, onlyMask && op == way.steps.front().first);
-  numChanged += mergeMasks(rewriter, softmax.getX());
 }
 
 namespace {

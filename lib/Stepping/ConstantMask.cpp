@@ -8,10 +8,6 @@ using namespace mlir;
 using namespace gptc;
 
 namespace {
-/// An added number, or a fill, of at most this hides a score: weights below
-/// exp(-1e9 + 88) times the largest are 0 in f32.
-constexpr double kHidden = -1e9;
-
 /// A constant mask: which key each query sees.
 struct ConstantMask {
   int64_t Sq = 0, Sk = 0;
@@ -92,7 +88,7 @@ static Value largerSquare(tensor::ExtractSliceOp slice) {
   return corner ? slice.getSource() : Value();
 }
 
-Value gptc::simplerMask(RewriterBase &rewriter, gpt::MaskOp op, bool only) {
+Value gptc::constantMask(RewriterBase &rewriter, gpt::MaskOp op, bool only) {
   RankedTensorType type = op.getS().getType();
   int64_t Sq = type.getDimSize(type.getRank() - 2),
           Sk = type.getDimSize(type.getRank() - 1);

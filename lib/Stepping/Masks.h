@@ -5,20 +5,29 @@
 
 namespace gptc {
 
-/// Whether one use, no more, needs the numbers of `op`: not only its sizes.
-bool hasOneUser(mlir::Operation *op);
+/// An added number, or a fill, of at most this hides a score: weights below
+/// exp(-1e9 + 88) times the largest are 0 in f32.
+constexpr double kHidden = -1e9;
 
 /// What a constant mask says, made at the builder: the scores if it hides
 /// nothing, a causal_mask of them if it is the causal one, with a window or
 /// without; else null. One that hides by a finite number must be the `only`
 /// mask and the last op: behind another one a row may see nothing but what it
 /// hides.
-mlir::Value simplerMask(mlir::RewriterBase &rewriter, gpt::MaskOp op,
-                        bool only);
+mlir::Value constantMask(mlir::RewriterBase &rewriter, gpt::MaskOp op,
+                         bool only);
 
-/// Masks right behind each other become one where that is the same but for
-/// rounding; they are ops of the attention whose scores are `last`. Returns how
-/// many went.
-unsigned mergeMasks(mlir::RewriterBase &rewriter, mlir::Value last);
+/// The same of a mask that compares the positions of queries and keys.
+mlir::Value positionMask(mlir::RewriterBase &rewriter, gpt::MaskOp op,
+                         bool only);
+
+/// What a value repeats: the operand of gpt.broadcast, or the tensor whose one
+/// number is that of a tensor.splat; else the value itself.
+mlir::Value unbroadcast(mlir::Value value);
+
+/// A mask of some scores, made at the builder, that has only dimensions which
+/// what it is computed from has, and takes its sizes of that, not of scores;
+/// `mask` itself if that is so already.
+mlir::Value narrowMask(mlir::RewriterBase &rewriter, mlir::Value mask);
 
 } // namespace gptc

@@ -67,8 +67,8 @@ LogicalResult Analysis::visitAttention(Attention &attention) {
   if (!attention.causal)
     return refuse(op, "expected a causal mask: without one every token sees "
                       "later tokens");
-  if (attention.mask)
-    return refuse(attention.maskOp,
+  if (!attention.masks.empty())
+    return refuse(attention.masks.front(),
                   "expected no mask beside the causal one: a step attends to "
                   "the keys of the cache, which are those of real tokens; a "
                   "mask over named tensors makes the function an entry");
@@ -135,9 +135,18 @@ LogicalResult Analysis::visit(Operation *op) {
   }
   // A weight repeated along the sizes of an activation.
   if (auto broadcast = dyn_cast<gpt::BroadcastOp>(op)) {
-    int dim = rowsOf(broadcast.getLike());
     auto from = cast<RankedTensorType>(broadcast.getX().getType());
     auto to = cast<RankedTensorType>(broadcast.getType());
+    int dim = kNone;
+    for (Value like : broadcast.getLike()) {
+      int its = rowsOf(like);
+      if (its == kNone)
+        continue;
+      its += to.getRank() - cast<RankedTensorType>(like.getType()).getRank();
+      if (dim != kNone && dim != its)
+        return refuse(op, "expected the tokens along one dimension");
+      dim = its;
+    }
     int64_t own = dim - (to.getRank() - from.getRank());
     if (failed(expect(op, broadcast.getX(), kNone)))
       return failure();

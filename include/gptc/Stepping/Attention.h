@@ -14,18 +14,18 @@ namespace gptc {
 using Refuse = llvm::function_ref<llvm::LogicalResult(mlir::Operation *,
                                                       const llvm::Twine &)>;
 
-/// output = softmax(causal(mask(alibi(softcap(scale * q k^T))))) v, every value
-/// between used once. q [..., H, Sq, D], k and v [..., H / groups, Sk, D].
+/// output = softmax(causal(masks(alibi(softcap(scale * q k^T))))) v, every
+/// value between used once. q [..., H, Sq, D], k and v [..., H / groups, Sk,
+/// D].
 struct Attention {
   mlir::Value q, k, v;
   gpt::MatmulOp scores, output;
   gpt::SoftmaxOp softmax;
   double scale = 1.0;
   std::optional<double> softcap;
-  llvm::SmallVector<double> slopes; // of alibi; empty: none
-  mlir::Value mask;                 // null: none
-  gpt::MaskOp maskOp;
-  std::optional<double> fill; // of a boolean mask; none: -inf
+  llvm::SmallVector<double> slopes;        // of alibi; empty: none
+  llvm::SmallVector<gpt::MaskOp, 1> masks; // in this order
+  std::optional<double> fill;              // of the boolean ones; none: -inf
   bool causal = false;
   std::optional<int64_t> window; // of causal
   int64_t groups = 1;

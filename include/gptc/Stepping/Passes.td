@@ -19,8 +19,8 @@ def CanonicalizeAttention : Pass<"gpt-canonicalize-attention"> {
   let description = [{
     Only between a product with `transpose_b` and a softmax, where no value has another user. Constant factors of
     queries and keys go to the product, through `rope` and `split_heads`; a factor known when running goes to the
-    queries; `arith` on scores becomes `scale`, `softcap` and `mask`; a constant mask that is exactly the causal one
-    becomes `causal_mask`; masks of one kind behind each other become one. Numbers change by rounding at most, and not at all by factors that are powers of two.
+    queries; `arith` on scores becomes `scale`, `softcap` and `mask`; a constant mask, or one that compares positions, that is exactly the causal one
+    becomes `causal_mask`; a mask that is computed along scores takes its sizes of its own parts. Numbers change by rounding at most, and not at all by factors that are powers of two.
 
     ```mlir
     %q2 = arith.mulf %q, %half : tensor<9x?x64xf32>

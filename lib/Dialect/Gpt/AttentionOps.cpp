@@ -10,17 +10,38 @@
 using namespace mlir;
 using namespace gptc::gpt;
 
+FailureOr<SmallVector<int64_t>> gptc::gpt::jointShape(TypeRange types) {
+  SmallVector<int64_t> shape; // innermost first
+  for (Type type : types)
+    for (auto [i, size] : llvm::enumerate(
+             llvm::reverse(cast<RankedTensorType>(type).getShape()))) {
+      if (i == shape.size())
+        shape.push_back(size);
+      else if (shape[i] == 1 || (size != 1 && ShapedType::isDynamic(shape[i])))
+        shape[i] = size;
+      else if (size != 1 && !ShapedType::isDynamic(size) && size != shape[i])
+        return failure();
+    }
+  std::reverse(shape.begin(), shape.end());
+  return shape;
+}
+
 LogicalResult BroadcastOp::verify() {
   auto x = cast<RankedTensorType>(getX().getType());
-  auto like = cast<RankedTensorType>(getLike().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
-  if (failed(expectBroadcast(*this, "broadcast-C1", "x", x, like.getShape())))
+  if (getLike().empty())
+    return emitOpError() << "[broadcast-C3] expected a tensor after like";
+  FailureOr<SmallVector<int64_t>> like = jointShape(getLike().getTypes());
+  if (failed(like))
+    return emitOpError() << "[broadcast-C3] expected tensors after like whose "
+                            "dimensions, from the last on, are equal or 1, got "
+                         << getLike().getTypes();
+  if (failed(expectBroadcast(*this, "broadcast-C1", "x", x, *like)))
     return failure();
   if (result.getElementType() != x.getElementType())
     return emitOpError() << "[broadcast-C2] expected a result of "
                          << x.getElementType() << " as x, got " << result;
-  return expectShape(*this, "broadcast-C2", "a result", result,
-                     like.getShape());
+  return expectShape(*this, "broadcast-C2", "a result", result, *like);
 }
 
 LogicalResult CausalMaskOp::verify() {

@@ -3,6 +3,7 @@
 // Dense:  %q, %k, %v causal scale 0.125 groups 3 : tq, tk
 //         %q, %k, %v mask %m fill -1.0e9 causal window 256 scale 0.125
 //           softcap 50.0 alibi [0.25, 0.5] groups 3 : tq, tk mask tm
+//         %q, %k, %v mask %m, %n scale 0.125 : tq, tk mask tm, tn
 // Cached: %q cache %c at %pos, %seq layer 0 causal scale 0.125 groups 3
 //           : tq, tcache
 // v has k's type unless a third type says otherwise, the result q's unless
@@ -26,7 +27,8 @@ ParseResult FlashAttentionOp::parse(OpAsmParser &parser,
                                     OperationState &result) {
   Builder &builder = parser.getBuilder();
   auto &properties = result.getOrAddProperties<Properties>();
-  OpAsmParser::UnresolvedOperand q, k, v, cache, positions, sequences, mask;
+  OpAsmParser::UnresolvedOperand q, k, v, cache, positions, sequences;
+  SmallVector<OpAsmParser::UnresolvedOperand> masks;
   auto number = [&](StringRef keyword, FloatAttr &attr) -> ParseResult {
     double value;
     if (failed(parser.parseOptionalKeyword(keyword)))
@@ -52,7 +54,8 @@ ParseResult FlashAttentionOp::parse(OpAsmParser &parser,
     return failure();
   }
   bool masked = succeeded(parser.parseOptionalKeyword("mask"));
-  if (masked && (parser.parseOperand(mask) || number("fill", properties.fill)))
+  if (masked &&
+      (parser.parseOperandList(masks) || number("fill", properties.fill)))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("causal"))) {
     properties.causal = builder.getUnitAttr();
@@ -80,14 +83,15 @@ ParseResult FlashAttentionOp::parse(OpAsmParser &parser,
     return failure();
   properties.groups = builder.getI64IntegerAttr(groups);
 
-  SmallVector<Type> types;
-  Type resultType, maskType;
+  SmallVector<Type> types, maskTypes;
+  Type resultType;
   if (parser.parseOptionalAttrDict(result.attributes))
     return failure();
   SMLoc typesLoc = parser.getNameLoc();
   if (parser.parseColonTypeList(types))
     return failure();
-  if (masked && (parser.parseKeyword("mask") || parser.parseType(maskType)))
+  if (masked &&
+      (parser.parseKeyword("mask") || parser.parseTypeList(maskTypes)))
     return failure();
   if (succeeded(parser.parseOptionalArrow())) {
     if (parser.parseType(resultType))
@@ -116,11 +120,11 @@ ParseResult FlashAttentionOp::parse(OpAsmParser &parser,
              parser.resolveOperand(v, types.back(), result.operands)) {
     return failure();
   }
-  if (masked && parser.resolveOperand(mask, maskType, result.operands))
+  if (parser.resolveOperands(masks, maskTypes, typesLoc, result.operands))
     return failure();
-  int dense = !cached;
+  int dense = !cached, count = masks.size();
   properties.operandSegmentSizes = {1,      dense,  dense, cached,
-                                    cached, cached, masked};
+                                    cached, cached, count};
   result.addTypes(resultType);
   return success();
 }
@@ -133,8 +137,8 @@ void FlashAttentionOp::print(OpAsmPrinter &printer) {
             << getSequences() << " layer " << static_cast<int64_t>(*getLayer());
   else
     printer << ", " << getK() << ", " << getV();
-  if (getMask())
-    printer << " mask " << getMask();
+  if (!getMasks().empty())
+    printer << " mask " << getMasks();
   if (getFill()) {
     printer << " fill ";
     printExactly(os, getFill()->convertToDouble());
@@ -165,8 +169,8 @@ void FlashAttentionOp::print(OpAsmPrinter &printer) {
     printer << getK().getType();
   if (getV() && getV().getType() != getK().getType())
     printer << ", " << getV().getType();
-  if (getMask())
-    printer << " mask " << getMask().getType();
+  if (!getMasks().empty())
+    printer << " mask " << getMasks().getTypes();
   if (getResult().getType() != getQ().getType())
     printer << " -> " << getResult().getType();
 }
@@ -196,13 +200,13 @@ static LogicalResult verifyDense(FlashAttentionOp op) {
   if (failed(expectShape(op, "flash_attention-C3", "v", op.getV().getType(),
                          expected)))
     return failure();
-  if (!op.getMask())
-    return success();
   SmallVector<int64_t> scores(q.getShape());
   scores.back() = expected[rank - 2];
-  return expectBroadcast(op, "flash_attention-C11", "a mask",
-                         cast<RankedTensorType>(op.getMask().getType()),
-                         scores);
+  for (Type mask : op.getMasks().getTypes())
+    if (failed(expectBroadcast(op, "flash_attention-C11", "a mask",
+                               cast<RankedTensorType>(mask), scores)))
+      return failure();
+  return success();
 }
 
 static LogicalResult verifyCached(FlashAttentionOp op) {
@@ -224,7 +228,7 @@ static LogicalResult verifyCached(FlashAttentionOp op) {
       return op.emitOpError()
              << "[flash_attention-C5] expected positions and sequences of q's "
              << dimText(q.getDimSize(0)) << " rows, got " << ids;
-  if (op.getMask())
+  if (!op.getMasks().empty())
     return op.emitOpError() << "[flash_attention-C10] expected a mask in the "
                                "dense form only, got one over the cache";
   if (!op.getCausal())
@@ -251,10 +255,11 @@ static LogicalResult verifyScores(FlashAttentionOp op) {
   if (op.getAlibi() &&
       failed(expectSlopes(op, "flash_attention-C14", *op.getAlibi(), heads)))
     return failure();
-  RankedTensorType mask;
-  if (op.getMask())
-    mask = cast<RankedTensorType>(op.getMask().getType());
-  return expectFill(op, "flash_attention-C15", op.getFillAttr(), mask);
+  RankedTensorType boolean;
+  for (Type mask : op.getMasks().getTypes())
+    if (getElementTypeOrSelf(mask).isInteger(1))
+      boolean = cast<RankedTensorType>(mask);
+  return expectFill(op, "flash_attention-C15", op.getFillAttr(), boolean);
 }
 
 LogicalResult FlashAttentionOp::verify() {

@@ -24,15 +24,15 @@ namespace {
 /// Sizes of a tile and its places in scratch. D head size, P keys of a block,
 /// Dv value pitch, G query heads per KV head.
 struct Plan {
-  int64_t d, page, groups, dv, tokens, rows, lanes;
-  bool dense, alibi, masked;
+  int64_t d, page, groups, dv, tokens, rows, lanes, masks;
+  bool dense, alibi;
 
   Plan(gpt::KernelOp kernel, const TargetDesc &t) : lanes(t.lanes) {
     auto op = cast<gpt::FlashAttentionOp>(kernel.kernelOp());
     AttentionSchedule schedule = readAttentionSchedule(kernel);
     dense = !op.getCache();
     alibi = op.getAlibi().has_value();
-    masked = op.getMask() != nullptr;
+    masks = op.getMasks().size();
     groups = op.getGroups();
     d = dense ? op.getQ().getType().getShape().back()
               : op.getCache().getType().getHeadDim();
@@ -53,11 +53,11 @@ struct Plan {
     return limit() + rows * 8;
   } // alibi: [rows] i64, of the row among the keys
   int64_t slope() const { return position() + alibi * rows * 8; } // [rows]
-  int64_t maskRow() const {
-    return slope() + alibi * rows * 4;
-  } // masked: [rows] i64, offset of the row's mask
+  int64_t maskRow(int64_t mask) const {
+    return slope() + (alibi * 4 + mask * 8) * rows;
+  } // of each mask: [rows] i64, offset of the row in it
   int64_t keys() const {
-    return maskRow() + masked * rows * 8;
+    return maskRow(masks);
   } // dense: [D][P], then values [P][Dv]
   int64_t values() const { return keys() + d * page * 4; }
   int64_t bytes() const { return dense ? values() + page * dv * 4 : keys(); }
@@ -65,11 +65,11 @@ struct Plan {
 
 /// One row of queries as the online softmax begins.
 struct Query {
-  Value q;        // its D numbers
-  Value limit;    // keys before this one are seen
-  Value position; // of the row among the keys
-  Value head;     // query head
-  Value maskRow;  // offset of the row's mask, if there is one
+  Value q;         // its D numbers
+  Value limit;     // keys before this one are seen
+  Value position;  // of the row among the keys
+  Value head;      // query head
+  Values maskRows; // offset of the row in each mask
 };
 
 struct Attention {
@@ -80,10 +80,10 @@ struct Attention {
         window(asInteger(op.getWindow())) {
     if (op.getAlibi())
       slopes = constantSlopes(e, c, *op.getAlibi());
-    if (op.getMask()) {
-      mask.emplace(e, c, op.getMask());
+    for (Value mask : op.getMasks())
+      masks.emplace_back(e, c, mask);
+    if (!masks.empty())
       keyCount = c.size(e, 1, c.rank(1) - 2);
-    }
   }
 
   Emitter &e;
@@ -93,8 +93,8 @@ struct Attention {
   double scale;
   std::optional<int64_t> window;
   Value slopes;
-  std::optional<Repeated> mask;
-  Value keyCount; // of the mask's columns
+  SmallVector<Repeated> masks;
+  Value keyCount; // of the masks' columns
 
   Value place(int64_t offset) { return e.at(scratch, offset); }
   Value elem(int64_t offset, Value index) {
@@ -136,8 +136,8 @@ void Attention::loadQuery(Value row, const Query &query) {
     e.store(query.position, e.elem(place(p.position()), row, 8));
     e.store(e.load(e.f32(), e.elem(slopes, head)), elem(p.slope(), row));
   }
-  if (p.masked)
-    e.store(query.maskRow, e.elem(place(p.maskRow()), row, 8));
+  for (auto [i, maskRow] : llvm::enumerate(query.maskRows))
+    e.store(maskRow, e.elem(place(p.maskRow(i)), row, 8));
 }
 
 // The first block that a row sees anything of, when it sees keys before limit.
@@ -183,13 +183,16 @@ Value Attention::score(Value s, Value row, Value key) {
   if (p.alibi)
     s = emitAlibiBias(e, s, e.load(e.f32(), elem(p.slope(), row)),
                       e.sub(key, word(p.position(), row)));
-  if (!p.masked)
+  if (masks.empty())
     return s;
-  Type element = getElementTypeOrSelf(op.getMask().getType());
-  // The mask ends with the keys, a block does not.
-  Value m = mask->load(e, element, word(p.maskRow(), row), key,
-                       e.firstLanes(e.sub(keyCount, key), p.lanes));
-  return emitMasked(e, s, m, asDouble(op.getFill()));
+  // A mask ends with the keys, a block does not.
+  Value lanes = e.firstLanes(e.sub(keyCount, key), p.lanes);
+  for (auto [i, mask] : llvm::enumerate(masks)) {
+    Type element = getElementTypeOrSelf(op.getMasks()[i].getType());
+    Value m = mask.load(e, element, word(p.maskRow(i), row), key, lanes);
+    s = emitMasked(e, s, m, asDouble(op.getFill()));
+  }
+  return s;
 }
 
 // m' = max(m, max s); p = exp(s - m'); l' = l exp(m - m') + sum p; the output
@@ -307,8 +310,11 @@ static void emitCached(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
                                    1); // keys that the tile's first token sees
             eachRow([&](Value row, Value t, Value g) {
               Value limit = e.add(visible0, t);
-              a.loadQuery(row, {address(q, t, g), limit, e.sub(limit, 1),
-                                e.add(e.mul(head, p.groups), g), Value()});
+              a.loadQuery(row, {address(q, t, g),
+                                limit,
+                                e.sub(limit, 1),
+                                e.add(e.mul(head, p.groups), g),
+                                {}});
             });
             Value visible = e.sub(e.add(visible0, tokens), 1); // and its last
             Value rows = e.mul(tokens, p.groups);
@@ -365,12 +371,13 @@ static void emitDense(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
     Value visible0 =
         op.getCausal() ? e.add(e.add(e.sub(sk, sq), token0), 1) : sk;
     eachRow([&](Value row, Value t, Value g) {
-      Value h = e.add(e.mul(head, p.groups), g), i = e.add(token0, t), maskRow;
-      if (a.mask)
-        maskRow = a.mask->row(e, e.add(e.mul(h, sq), i), shape);
+      Value h = e.add(e.mul(head, p.groups), g), i = e.add(token0, t);
+      Values maskRows;
+      for (const Repeated &mask : a.masks)
+        maskRows.push_back(mask.row(e, e.add(e.mul(h, sq), i), shape));
       a.loadQuery(row, {address(q, t, g),
                         op.getCausal() ? e.add(visible0, t) : visible0,
-                        e.add(e.sub(sk, sq), i), h, maskRow});
+                        e.add(e.sub(sk, sq), i), h, maskRows});
     });
     Value visible = op.getCausal()
                         ? e.max(e.sub(e.add(visible0, tokens), 1), e.cst(0))

@@ -37,12 +37,15 @@ Value gptc::cpu::constantWords(Emitter &e, StringRef name,
     llvm::for_each(values.getValues<APInt>(), add);
   auto type = LLVM::LLVMArrayType::get(e.i32(), words.size());
   OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+  std::string unique = name.str(); // a kernel may have several
+  for (int n = 2; module.lookupSymbol(unique); ++n)
+    unique = name.str() + std::to_string(n);
   LLVM::GlobalOp::create(
-      top, e.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+      top, e.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, unique,
       DenseElementsAttr::get(
           RankedTensorType::get({int64_t(words.size())}, e.i32()),
           ArrayRef<int32_t>(words)));
-  return LLVM::AddressOfOp::create(e.b, e.loc, e.ptr(), name);
+  return LLVM::AddressOfOp::create(e.b, e.loc, e.ptr(), unique);
 }
 
 Repeated::Repeated(Emitter &e, KernelContext &c, Value operand) {

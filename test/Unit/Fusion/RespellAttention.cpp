@@ -1,4 +1,4 @@
-//===- RespellAttention.cpp - scales, masks and heads in other spellings --===//
+//===- RespellAttention.cpp - scales and heads in other spellings ---------===//
 //
 // Factors are moved and split by powers of two, which round nothing.
 //
@@ -6,13 +6,10 @@
 
 #include "RespellParts.h"
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace gptc::fuzz;
 namespace gpt = gptc::gpt;
-
-static constexpr double hidden = -std::numeric_limits<double>::infinity();
 
 static bool isPowerOfTwo(double x) {
   int exponent;
@@ -21,11 +18,6 @@ static bool isPowerOfTwo(double x) {
 
 static double factorOf(gpt::ScaleOp op) {
   return op.getFactor().convertToDouble();
-}
-
-static void replace(Operation *op, Value value) {
-  op->getResult(0).replaceAllUsesWith(value);
-  op->erase();
 }
 
 /// x * factor in some spelling.
@@ -144,198 +136,6 @@ bool gptc::fuzz::pushScale(Site &site) {
   Value x = inner->getOperand(0);
   inner->setOperand(0, site.scale(op.getLoc(), x, factorOf(op)));
   replace(op, inner->getResult(0));
-  return true;
-}
-
-/// Hiding what is hidden changes nothing; neither does a wider window.
-bool gptc::fuzz::repeatMask(Site &site) {
-  auto op = site.pick<gpt::CausalMaskOp>();
-  if (!op)
-    return false;
-  IntegerAttr window;
-  if (op.getWindow() && site.choice.chance(70))
-    window = site.builder.getI64IntegerAttr(
-        static_cast<int64_t>(*op.getWindow()) + site.choice.below(3));
-  bool before = site.choice.chance(50);
-  if (before) {
-    site.builder.setInsertionPoint(op);
-    Value s = gpt::CausalMaskOp::create(site.builder, op.getLoc(), op.getType(),
-                                        op.getS(), window);
-    op.getSMutable().assign(s);
-    return true;
-  }
-  site.builder.setInsertionPointAfter(op);
-  Value old = op.getResult();
-  llvm::SmallVector<OpOperand *> uses(llvm::make_pointer_range(old.getUses()));
-  Value s = gpt::CausalMaskOp::create(site.builder, op.getLoc(), op.getType(),
-                                      old, window);
-  for (OpOperand *use : uses)
-    use->set(s);
-  return true;
-}
-
-/// Whether a finite number hides as well as -inf: only the softmax sees it, and
-/// no other mask may hide the rest of a row.
-static bool mayFill(gpt::CausalMaskOp op) {
-  auto function = op->getParentOfType<func::FuncOp>();
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (auto name = function.getArgAttrOfType<StringAttr>(i, "gpt.arg");
-        name && name == "mask")
-      return false;
-  Operation *user = op;
-  while (!isa<gpt::SoftmaxOp>(user)) {
-    user = soleUser(user->getResult(0));
-    if (!user || user->getNumResults() != 1)
-      return false;
-  }
-  return true;
-}
-
-/// A causal mask over scores of known size, as a tensor.
-bool gptc::fuzz::constantMask(Site &site) {
-  auto op = site.pick<gpt::CausalMaskOp>([](gpt::CausalMaskOp each) {
-    auto type = cast<RankedTensorType>(each.getType());
-    return !llvm::any_of(type.getShape().take_back(2), ShapedType::isDynamic);
-  });
-  if (!op)
-    return false;
-  OpBuilder &b = site.builder;
-  b.setInsertionPoint(op);
-  Location loc = op.getLoc();
-  auto type = cast<RankedTensorType>(op.getType());
-  int64_t Sq = type.getDimSize(type.getRank() - 2), Sk = type.getShape().back();
-  llvm::SmallVector<bool> visible;
-  for (int64_t i = 0; i < Sq; ++i)
-    for (int64_t j = 0; j < Sk; ++j) {
-      int64_t at = i + Sk - Sq;
-      visible.push_back(
-          j <= at &&
-          (!op.getWindow() || j > at - static_cast<int64_t>(*op.getWindow())));
-    }
-  double fill = site.choice.of({hidden, -1e9, -3.4028234663852886e38});
-  if (!mayFill(op))
-    fill = hidden;
-  auto flags = RankedTensorType::get({Sq, Sk}, b.getI1Type());
-  auto numbers = RankedTensorType::get({Sq, Sk}, b.getF32Type());
-  bool keep = site.choice.chance(20); // both: the same twice
-  Value s = op.getS();
-  switch (site.choice.below(3)) {
-  case 0: {
-    llvm::SmallVector<float> values;
-    for (bool each : visible)
-      values.push_back(each ? 0.0f : static_cast<float>(fill));
-    Value mask = arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(numbers, llvm::ArrayRef(values)));
-    if (site.choice.chance(50)) {
-      s = gpt::MaskOp::create(b, loc, type, s, mask, FloatAttr());
-    } else {
-      if (mask.getType() != type)
-        mask = gpt::BroadcastOp::create(b, loc, type, mask, s);
-      s = arith::AddFOp::create(b, loc, s, mask);
-    }
-    break;
-  }
-  case 1: {
-    Value mask = arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(flags, visible));
-    s = gpt::MaskOp::create(b, loc, type, s, mask,
-                            std::isfinite(fill) ? b.getF64FloatAttr(fill)
-                                                : FloatAttr());
-    break;
-  }
-  default: {
-    bool inverted = site.choice.chance(50);
-    if (inverted)
-      for (bool &each : visible)
-        each = !each;
-    Value mask = arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(flags, visible));
-    auto wide = RankedTensorType::get(type.getShape(), b.getI1Type());
-    if (mask.getType() != wide)
-      mask = gpt::BroadcastOp::create(b, loc, wide, mask, s);
-    Value other = site.splat(loc, fill, s);
-    s = inverted ? arith::SelectOp::create(b, loc, mask, other, s)
-                 : arith::SelectOp::create(b, loc, mask, s, other);
-    break;
-  }
-  }
-  if (keep)
-    op.getSMutable().assign(s);
-  else
-    replace(op, s);
-  return true;
-}
-
-/// A causal mask and another mask in the other order.
-bool gptc::fuzz::swapMasks(Site &site) {
-  auto op = site.pick<gpt::CausalMaskOp>([](gpt::CausalMaskOp each) {
-    auto mask = each.getS().getDefiningOp<gpt::MaskOp>();
-    // One that fills with a finite number would bring later keys back.
-    return mask && mask->hasOneUse() && !mask.getFill();
-  });
-  if (!op)
-    return false;
-  auto mask = op.getS().getDefiningOp<gpt::MaskOp>();
-  op.getSMutable().assign(mask.getS());
-  Value old = op.getResult();
-  site.builder.setInsertionPointAfter(op);
-  llvm::SmallVector<OpOperand *> uses(llvm::make_pointer_range(old.getUses()));
-  Value made = gpt::MaskOp::create(site.builder, mask.getLoc(), mask.getType(),
-                                   old, mask.getMask(), FloatAttr());
-  for (OpOperand *use : uses)
-    use->set(made);
-  mask.erase();
-  return true;
-}
-
-/// One mask as two: each adds half, or both hide the same.
-bool gptc::fuzz::splitMask(Site &site) {
-  auto op = site.pick<gpt::MaskOp>();
-  if (!op)
-    return false;
-  OpBuilder &b = site.builder;
-  b.setInsertionPoint(op);
-  Location loc = op.getLoc();
-  Value mask = op.getMask();
-  if (cast<RankedTensorType>(mask.getType()).getElementType().isF32())
-    mask = gpt::ScaleOp::create(b, loc, mask.getType(), mask,
-                                b.getF64FloatAttr(0.5));
-  Value s = op.getS();
-  for (int i = 0; i < 2; ++i)
-    s = gpt::MaskOp::create(b, loc, op.getType(), s, mask, op.getFillAttr());
-  replace(op, s);
-  return true;
-}
-
-/// gpt.mask in arith.
-bool gptc::fuzz::spellMask(Site &site) {
-  auto op = site.pick<gpt::MaskOp>();
-  if (!op)
-    return false;
-  OpBuilder &b = site.builder;
-  b.setInsertionPoint(op);
-  Location loc = op.getLoc();
-  auto type = cast<RankedTensorType>(op.getType());
-  Value mask = op.getMask();
-  auto maskType = cast<RankedTensorType>(mask.getType());
-  auto wide = RankedTensorType::get(type.getShape(), maskType.getElementType());
-  if (maskType != wide)
-    mask = gpt::BroadcastOp::create(b, loc, wide, mask, op.getS());
-  if (maskType.getElementType().isF32()) {
-    Value left = op.getS(), right = mask;
-    if (site.choice.chance(30)) {
-      right = arith::NegFOp::create(b, loc, right);
-      replace(op, arith::SubFOp::create(b, loc, left, right));
-      return true;
-    }
-    if (site.choice.chance(50))
-      std::swap(left, right);
-    replace(op, arith::AddFOp::create(b, loc, left, right));
-    return true;
-  }
-  double fill = op.getFill() ? op.getFill()->convertToDouble() : hidden;
-  Value other = site.splat(loc, fill, op.getS());
-  replace(op, arith::SelectOp::create(b, loc, mask, op.getS(), other));
   return true;
 }
 

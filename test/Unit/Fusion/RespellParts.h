@@ -45,6 +45,12 @@ struct Site {
 /// Rows of output features, [N, K], whatever the weight's orientation.
 std::vector<double> rowsOf(mlir::Value weight, bool inOut, Site &site);
 
+/// Every use of the result of `op` becomes one of `value`.
+inline void replace(mlir::Operation *op, mlir::Value value) {
+  op->getResult(0).replaceAllUsesWith(value);
+  op->erase();
+}
+
 /// The only op that uses `value`, once; null if there are others.
 mlir::Operation *soleUser(mlir::Value value);
 
@@ -60,16 +66,21 @@ bool packByHead(Site &site);
 bool cutLinear(Site &site);
 bool biasAfter(Site &site);
 
-// RespellAttention.cpp
-bool spellScale(Site &site);
-bool moveScale(Site &site);
-bool insertScales(Site &site);
-bool pushScale(Site &site);
+// RespellMasks.cpp
 bool repeatMask(Site &site);
 bool constantMask(Site &site);
 bool swapMasks(Site &site);
 bool splitMask(Site &site);
 bool spellMask(Site &site);
+bool comparePositions(Site &site);
+bool computeMask(Site &site);
+bool maskTwice(Site &site);
+
+// RespellAttention.cpp
+bool spellScale(Site &site);
+bool moveScale(Site &site);
+bool insertScales(Site &site);
+bool pushScale(Site &site);
 bool spellSoftcap(Site &site);
 bool repeatHeads(Site &site);
 

@@ -107,14 +107,16 @@ def Gpt_FlashAttentionOp : Gpt_Op<"flash_attention", [AttrSizedOperandSegments, 
     may stand before. Cached: q [T, H*D] of a ragged batch, keys and values of layer `layer` in the cache up to each
     token's own position, result [T, H*D]. A query that sees no key gives 0.
 
-    A score is scale * q k^T, then softcap, then alibi (a slope for each head), then the mask (dense form only, as
-    gpt.mask), then causal with its window; each as the graph op of that name says.
+    A score is scale * q k^T, then softcap, then alibi (a slope for each head), then the masks in the order written (dense
+    form only, as gpt.mask; `fill` is that of all boolean ones), then causal with its window; each as the graph op of that
+    name says.
     `%o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : ...`
     `%o = gpt.flash_attention %q, %k, %v mask %m causal window 256 scale 0.125 softcap 50.0 : ... mask tensor<?x?xf32>`
+    `%o = gpt.flash_attention %q, %k, %v mask %m, %pad fill -1.0e9 scale 0.125 : ... mask tensor<?x?xf32>, tensor<?xi1>`
     `%o = gpt.flash_attention %q cache %c at %pos, %seq layer 0 causal scale 0.125 alibi [0.25, 0.5] : ...`
   }];
   let arguments = (ins Gpt_Tensor:$q, Optional<Gpt_Tensor>:$k, Optional<Gpt_Tensor>:$v, Optional<Gpt_KVCacheType>:$cache,
-                       Optional<Gpt_Ids>:$positions, Optional<Gpt_Ids>:$sequences, Optional<Gpt_Mask>:$mask,
+                       Optional<Gpt_Ids>:$positions, Optional<Gpt_Ids>:$sequences, Variadic<Gpt_Mask>:$masks,
                        OptionalAttr<I64Attr>:$layer, UnitAttr:$causal, OptionalAttr<I64Attr>:$window, F64Attr:$scale,
                        OptionalAttr<F64Attr>:$softcap, OptionalAttr<DenseF64ArrayAttr>:$alibi,
                        OptionalAttr<F64Attr>:$fill, DefaultValuedAttr<I64Attr, "1">:$groups);

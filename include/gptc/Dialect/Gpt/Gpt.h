@@ -30,3 +30,9 @@
 #include "gptc/Dialect/Gpt/GptTypes.h.inc"
 #define GET_OP_CLASSES
 #include "gptc/Dialect/Gpt/GptOps.h.inc"
+
+namespace gptc::gpt {
+/// The sizes that tensors have together: dimensions are counted from the last,
+/// each equal or a static 1, which serves all. Failure if they are not so.
+llvm::FailureOr<llvm::SmallVector<int64_t>> jointShape(mlir::TypeRange types);
+} // namespace gptc::gpt

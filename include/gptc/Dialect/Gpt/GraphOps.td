@@ -175,10 +175,12 @@ def Gpt_ScaleOp : Gpt_PureOp<"scale", [SameOperandsAndResultType]> {
 def Gpt_BroadcastOp : Gpt_PureOp<"broadcast"> {
   let summary = "the same numbers along further dimensions";
   let description = [{
-    The dimensions of x are the last ones of the result, each equal or 1, which serves all. `like` gives the sizes only.
+    The dimensions of x are the last ones of the result, each equal or 1, which serves all. `like` gives the sizes only:
+    those of one tensor, or those that several have together in the same sense.
     `%t = gpt.broadcast %temperature like %s : tensor<1x1xf32>, tensor<9x?x?xf32> -> tensor<9x?x?xf32>`
+    `%i = gpt.broadcast %rows like %rows, %columns : tensor<?x1xi32>, tensor<?x1xi32>, tensor<?xi32> -> tensor<?x?xi32>`
   }];
-  let arguments = (ins Gpt_Words:$x, Gpt_Words:$like);
+  let arguments = (ins Gpt_Words:$x, Variadic<Gpt_Words>:$like);
   let results = (outs Gpt_Words:$result);
   let assemblyFormat = "$x `like` $like attr-dict `:` type($x) `,` type($like) `->` type($result)";
   let hasVerifier = 1;
