@@ -256,6 +256,30 @@ func.func @broadcast_element(%x: tensor<5xi1>, %y: tensor<4x5xf32>) {
 
 // -----
 
+func.func @broadcast_likes(%x: tensor<5xf32>, %y: tensor<4x1xf32>, %z: tensor<3x5xf32>) {
+  // expected-error @+1 {{[broadcast-C3] expected tensors after like whose dimensions, from the last on, are equal or 1, got 'tensor<4x1xf32>', 'tensor<3x5xf32>'}}
+  %0 = gpt.broadcast %x like %y, %z : tensor<5xf32>, tensor<4x1xf32>, tensor<3x5xf32> -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_like_nothing(%x: tensor<5xf32>) {
+  // expected-error @+1 {{[broadcast-C3] expected a tensor after like}}
+  %0 = "gpt.broadcast"(%x) : (tensor<5xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_joint(%x: tensor<5xf32>, %y: tensor<4x1xf32>) {
+  // expected-error @+1 {{[broadcast-C2] expected a result of shape [4, 5], got 'tensor<5x5xf32>'}}
+  %0 = gpt.broadcast %x like %y, %x : tensor<5xf32>, tensor<4x1xf32>, tensor<5xf32> -> tensor<5x5xf32>
+  return
+}
+
+// -----
+
 func.func @cached_mask(%q: tensor<?x12xf32>, %c: !gpt.kv_cache<2 x 3 x 4, page 16, f32>, %p: tensor<?xi32>, %m: tensor<?xi1>) {
   // expected-error @+1 {{[flash_attention-C10] expected a mask in the dense form only, got one over the cache}}
   %0 = gpt.flash_attention %q cache %c at %p, %p layer 0 mask %m causal scale 0.5 : tensor<?x12xf32>, !gpt.kv_cache<2 x 3 x 4, page 16, f32> mask tensor<?xi1>
@@ -299,6 +323,30 @@ func.func @softcap_zero(%q: tensor<6x?x4xf32>) {
 func.func @attention_slopes(%q: tensor<?x12xf32>, %c: !gpt.kv_cache<2 x 3 x 4, page 16, f32>, %p: tensor<?xi32>) {
   // expected-error @+1 {{[flash_attention-C14] expected a slope for each of the 3 heads, got 2}}
   %0 = gpt.flash_attention %q cache %c at %p, %p layer 0 causal scale 0.5 alibi [0.5, 0.25] : tensor<?x12xf32>, !gpt.kv_cache<2 x 3 x 4, page 16, f32>
+  return
+}
+
+// -----
+
+func.func @second_mask(%q: tensor<6x?x4xf32>, %k: tensor<3x7x4xf32>, %m: tensor<7xf32>, %n: tensor<6xi1>) {
+  // expected-error @+1 {{[flash_attention-C11] expected a mask of the last dimensions of [6, ?, 7], each equal or 1, got 'tensor<6xi1>'}}
+  %0 = gpt.flash_attention %q, %k, %k mask %m, %n scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x7x4xf32> mask tensor<7xf32>, tensor<6xi1>
+  return
+}
+
+// -----
+
+func.func @mask_types(%q: tensor<6x?x4xf32>, %m: tensor<1xf32>) {
+  // expected-error @+1 {{number of operands and types do not match: got 2 operands and 1 types}}
+  %0 = gpt.flash_attention %q, %q, %q mask %m, %m scale 0.5 : tensor<6x?x4xf32>, tensor<6x?x4xf32> mask tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @fills(%q: tensor<6x?x4xf32>, %m: tensor<1x1xf32>) {
+  // expected-error @+1 {{[flash_attention-C15] expected fill beside a boolean mask only}}
+  %0 = gpt.flash_attention %q, %q, %q mask %m, %m fill -1.0e9 scale 0.5 : tensor<6x?x4xf32>, tensor<6x?x4xf32> mask tensor<1x1xf32>, tensor<1x1xf32>
   return
 }
 

@@ -83,6 +83,8 @@ func.func @attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: tensor<3x
   %m6 = gpt.alibi %m5 slopes [0.5, 0.3535533905932738, 0.25, 0.1, 0.0, -2.0] : tensor<6x?x?xf32>
   // CHECK: gpt.broadcast %{{.*}} like %{{.*}} : tensor<1x1xf32>, tensor<6x?x?xf32> -> tensor<6x?x?xf32>
   %m7 = gpt.broadcast %one like %m6 : tensor<1x1xf32>, tensor<6x?x?xf32> -> tensor<6x?x?xf32>
+  // CHECK: gpt.broadcast %{{.*}} like %{{.*}}, %{{.*}} : tensor<1x1xf32>, tensor<1x1xf32>, tensor<6x?x?xf32> -> tensor<6x?x?xf32>
+  %m8 = gpt.broadcast %one like %one, %m6 : tensor<1x1xf32>, tensor<1x1xf32>, tensor<6x?x?xf32> -> tensor<6x?x?xf32>
   // CHECK: gpt.softmax %{{.*}} : tensor<6x?x?xf32>
   %p = gpt.softmax %m7 : tensor<6x?x?xf32>
   // CHECK: gpt.matmul %{{.*}}, %{{.*}} groups 2 : tensor<6x?x?xf32>, tensor<3x?x4xf32> -> tensor<6x?x4xf32>
@@ -134,6 +136,8 @@ func.func @flash_attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: ten
   %4 = gpt.flash_attention %q, %k, %k mask %bias causal window 16 scale 0.5 softcap 30.0 alibi [0.5, 0.25, 0.125, 0.0, 1.0, 2.0] groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32> mask tensor<6x?x?xf32>
   // CHECK: gpt.flash_attention %arg0, %arg1, %arg2 mask %arg8 fill -1.0e9 scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>, tensor<3x16x4xf32> mask tensor<1x16xi1> -> tensor<6x7x4xf32>
   %5 = gpt.flash_attention %q, %k, %v mask %keys fill -1.0e9 scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>, tensor<3x16x4xf32> mask tensor<1x16xi1> -> tensor<6x7x4xf32>
+  // CHECK: gpt.flash_attention %arg0, %arg1, %arg2 mask %arg7, %arg8 fill -1.0e9 causal scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>, tensor<3x16x4xf32> mask tensor<6x?x?xf32>, tensor<1x16xi1> -> tensor<6x7x4xf32>
+  %7 = gpt.flash_attention %q, %k, %v mask %bias, %keys fill -1.0e9 causal scale 0.5 groups 2 : tensor<6x?x4xf32>, tensor<3x?x4xf32>, tensor<3x16x4xf32> mask tensor<6x?x?xf32>, tensor<1x16xi1> -> tensor<6x7x4xf32>
   // CHECK: gpt.flash_attention %arg3 cache %arg4 at %arg5, %arg6 layer 0 causal window 8 scale 0.5 softcap 30.0 groups 2 : tensor<?x24xf32>, !gpt.kv_cache<2 x 3 x 4, page 16, f32>
   %6 = gpt.flash_attention %x cache %c at %pos, %seq layer 0 causal window 8 scale 0.5 softcap 30.0 groups 2 : tensor<?x24xf32>, !cache
   // CHECK: gpt.flash_attention %arg3 cache %arg4 at %arg5, %arg6 layer 1 causal scale 0.5 groups 2 : tensor<?x24xf32>, !gpt.kv_cache<2 x 3 x 4, page 16, f32>

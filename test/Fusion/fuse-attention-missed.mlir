@@ -35,16 +35,13 @@ func.func @masked_scores_have_user(%q: tensor<4x?x8xf32>) -> (tensor<4x?x8xf32>,
   return %o, %m : tensor<4x?x8xf32>, tensor<4x?x?xf32>
 }
 
-// CHECK: [Missed] fuse-attention {{.*}}Function=sizes_of_scores | Remark="expected no sizes taken of the scores, which fused attention does not have; give another value of these sizes after 'like'"
-func.func @sizes_of_scores(%q: tensor<4x?x8xf32>, %ids: tensor<?x1xi32>, %keys: tensor<?xi32>) -> tensor<4x?x8xf32> {
+// CHECK: [Missed] fuse-attention {{.*}}Function=sizes_of_scores | Remark="expected no sizes taken of the scores but for their masks, since fused attention does not have the scores; give another value of these sizes after 'like'"
+func.func @sizes_of_scores(%q: tensor<4x?x8xf32>, %keys: tensor<?xf32>) -> (tensor<4x?x8xf32>, tensor<4x?x?xf32>) {
   %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
-  %a = gpt.broadcast %ids like %s : tensor<?x1xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
-  %b = gpt.broadcast %keys like %s : tensor<?xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
-  %e = arith.cmpi eq, %a, %b : tensor<4x?x?xi32>
-  %m = gpt.mask %s, %e : tensor<4x?x?xf32>, tensor<4x?x?xi1>
-  %p = gpt.softmax %m : tensor<4x?x?xf32>
+  %b = gpt.broadcast %keys like %s : tensor<?xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %p = gpt.softmax %s : tensor<4x?x?xf32>
   %o = gpt.matmul %p, %q : tensor<4x?x?xf32>, tensor<4x?x8xf32> -> tensor<4x?x8xf32>
-  return %o : tensor<4x?x8xf32>
+  return %o, %b : tensor<4x?x8xf32>, tensor<4x?x?xf32>
 }
 
 // CHECK: [Missed] fuse-attention {{.*}}Function=values_transposed | Remark="expected values [..., Sk, D] without transpose_b"
@@ -215,11 +212,23 @@ func.func @fill_past_causal(%q: tensor<2x?x8xf32>, %mask: tensor<?xi1>) -> tenso
   return %o : tensor<2x?x8xf32>
 }
 
-// CHECK: [Missed] fuse-attention {{.*}}Function=two_masks | Remark="expected one mask beside the causal one, or several right behind each other: all additive or all boolean, filling alike, one of them with all dimensions of the others"
-func.func @two_masks(%q: tensor<2x?x8xf32>, %bias: tensor<?x1xf32>, %mask: tensor<?xi1>) -> tensor<2x?x8xf32> {
+// CHECK: [Missed] fuse-attention {{.*}}Function=two_fills | Remark="expected boolean masks that fill alike, as the one fill of fused attention; give all of them the same number"
+func.func @two_fills(%q: tensor<2x?x8xf32>, %a: tensor<?x?xi1>, %mask: tensor<?xi1>) -> tensor<2x?x8xf32> {
   %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m = gpt.mask %s, %bias : tensor<2x?x?xf32>, tensor<?x1xf32>
+  %m = gpt.mask %s, %a fill -1.0e4 : tensor<2x?x?xf32>, tensor<?x?xi1>
   %t = gpt.mask %m, %mask : tensor<2x?x?xf32>, tensor<?xi1>
+  %p = gpt.softmax %t : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %q : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  return %o : tensor<2x?x8xf32>
+}
+
+// The second number is right, but the scale has changed the first one.
+// CHECK: [Missed] fuse-attention {{.*}}Function=scaled_fill | Remark="expected boolean masks that fill alike
+func.func @scaled_fill(%q: tensor<2x?x8xf32>, %a: tensor<?x?xi1>, %mask: tensor<?xi1>) -> tensor<2x?x8xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %m = gpt.mask %s, %a fill -1.0e4 : tensor<2x?x?xf32>, tensor<?x?xi1>
+  %h = gpt.scale %m by 0.5 : tensor<2x?x?xf32>
+  %t = gpt.mask %h, %mask fill -1.0e4 : tensor<2x?x?xf32>, tensor<?xi1>
   %p = gpt.softmax %t : tensor<2x?x?xf32>
   %o = gpt.matmul %p, %q : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
   return %o : tensor<2x?x8xf32>
@@ -241,7 +250,7 @@ func.func @not_causal_over_cache(%q: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %
   return %o, %c1 : tensor<2x?x8xf32>, !gpt.kv_cache<1 x 2 x 8, page 64, f32>
 }
 
-// CHECK: [Missed] fuse-attention {{.*}}Function=mask_over_cache | Remark="expected no mask beside the causal one over the KV cache"
+// CHECK: [Missed] fuse-attention {{.*}}Function=mask_over_cache | Remark="expected no mask beside the causal one over the KV cache, which holds real tokens only: a batch is ragged, not padded; use a window, or named tensors instead of a cache"
 func.func @mask_over_cache(%q: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>,
                            %c: !gpt.kv_cache<1 x 2 x 8, page 64, f32>, %mask: tensor<?xi1>)
     -> (tensor<2x?x8xf32>, !gpt.kv_cache<1 x 2 x 8, page 64, f32>) {

@@ -103,6 +103,43 @@ func.func @masks(%q: tensor<4x?x8xf32>, %b: tensor<?x?xi1>, %a: tensor<4x?x?xf32
   return %o, %o1, %o2 : tensor<4x?x8xf32>, tensor<4x?x8xf32>, tensor<4x?x8xf32>
 }
 
+// Several masks, as they are written: one of each kind, in either order; added
+// ones with a causal mask between; none with all dimensions of the other; what
+// fills is scaled, and what is added comes on top of it.
+// CHECK-LABEL: func @several_masks
+// CHECK-SAME:  %[[Q:[a-z0-9]*]]: tensor<4x?x8xf32>, %[[A:[a-z0-9]*]]: tensor<?x?xf32>, %[[P:[a-z0-9]*]]: tensor<?xi1>, %[[R:[a-z0-9]*]]: tensor<?x1xi1>
+// CHECK:       gpt.flash_attention %[[Q]], %[[Q]], %[[Q]] mask %[[A]], %[[P]] scale 1.0 {{.*}} mask tensor<?x?xf32>, tensor<?xi1>
+// CHECK:       gpt.flash_attention %[[Q]], %[[Q]], %[[Q]] mask %[[P]], %[[A]] scale 1.0
+// CHECK:       gpt.flash_attention %[[Q]], %[[Q]], %[[Q]] mask %[[A]], %[[A]] causal scale 1.0
+// CHECK:       gpt.flash_attention %[[Q]], %[[Q]], %[[Q]] mask %[[P]], %[[R]], %[[A]] fill -5000.0 causal scale 0.5
+func.func @several_masks(%q: tensor<4x?x8xf32>, %a: tensor<?x?xf32>, %pad: tensor<?xi1>, %rows: tensor<?x1xi1>) -> (tensor<4x?x8xf32>, tensor<4x?x8xf32>, tensor<4x?x8xf32>, tensor<4x?x8xf32>) {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %m = gpt.mask %s, %a : tensor<4x?x?xf32>, tensor<?x?xf32>
+  %n = gpt.mask %m, %pad : tensor<4x?x?xf32>, tensor<?xi1>
+  %p = gpt.softmax %n : tensor<4x?x?xf32>
+  %o = gpt.matmul %p, %q : tensor<4x?x?xf32>, tensor<4x?x8xf32> -> tensor<4x?x8xf32>
+  %s1 = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %m1 = gpt.mask %s1, %pad : tensor<4x?x?xf32>, tensor<?xi1>
+  %n1 = gpt.mask %m1, %a : tensor<4x?x?xf32>, tensor<?x?xf32>
+  %p1 = gpt.softmax %n1 : tensor<4x?x?xf32>
+  %o1 = gpt.matmul %p1, %q : tensor<4x?x?xf32>, tensor<4x?x8xf32> -> tensor<4x?x8xf32>
+  %s2 = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %m2 = gpt.mask %s2, %a : tensor<4x?x?xf32>, tensor<?x?xf32>
+  %c2 = gpt.causal_mask %m2 : tensor<4x?x?xf32>
+  %n2 = gpt.mask %c2, %a : tensor<4x?x?xf32>, tensor<?x?xf32>
+  %p2 = gpt.softmax %n2 : tensor<4x?x?xf32>
+  %o2 = gpt.matmul %p2, %q : tensor<4x?x?xf32>, tensor<4x?x8xf32> -> tensor<4x?x8xf32>
+  %s3 = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %m3 = gpt.mask %s3, %pad fill -1.0e4 : tensor<4x?x?xf32>, tensor<?xi1>
+  %t3 = gpt.scale %m3 by 0.5 : tensor<4x?x?xf32>
+  %n3 = gpt.mask %t3, %rows fill -5.0e3 : tensor<4x?x?xf32>, tensor<?x1xi1>
+  %a3 = gpt.mask %n3, %a : tensor<4x?x?xf32>, tensor<?x?xf32>
+  %c3 = gpt.causal_mask %a3 : tensor<4x?x?xf32>
+  %p3 = gpt.softmax %c3 : tensor<4x?x?xf32>
+  %o3 = gpt.matmul %p3, %q : tensor<4x?x?xf32>, tensor<4x?x8xf32> -> tensor<4x?x8xf32>
+  return %o, %o1, %o2, %o3 : tensor<4x?x8xf32>, tensor<4x?x8xf32>, tensor<4x?x8xf32>, tensor<4x?x8xf32>
+}
+
 // Everything, in an order that means the same: the scale past softcap and alibi
 // is one of theirs, two windows are the smaller one.
 // CHECK-LABEL: func @in_another_order

@@ -78,29 +78,96 @@ class Spellings(Case):
                    mask=lambda extra, sq, sk: -np.asarray(extra["mask"], np.float32).astype(np.float64), sizes=((5, 5), (70, 131), (1, 3)))
 
     def test_several_masks(self):
-        # Causal and padding as the tensors that other runtimes hand over; those of one kind become one mask.
+        # Causal and padding as the tensors that other runtimes hand over; rows and columns, of which neither has the dimensions of the other.
         lower = lambda sq, sk: np.arange(sk) <= np.arange(sq)[:, None] + sk - sq
         add = lambda visible: np.where(visible, 0, -inf)
         inputs = {"causal": (("?", "?"), "f32", lambda r, sq, sk: add(lower(sq, sk))), "see": (("?", "?"), "i1", lambda r, sq, sk: lower(sq, sk)),
                   "pad": (("?",), "f32", lambda r, sq, sk: add(np.arange(sk) < max(1, sk - 2))), "keep": ((1, "?"), "i1", lambda r, sq, sk: np.arange(sk)[None] < max(1, sk - 2)),
-                  "bias": ((4, "?", "?"), "f32", lambda r, sq, sk: r.normal(size=(4, sq, sk)))}
-        for names in (("causal", "pad"), ("pad", "see"), ("keep", "see"), ("pad", "causal", "bias")):
+                  "bias": ((4, "?", "?"), "f32", lambda r, sq, sk: r.normal(size=(4, sq, sk))), "rows": (("?", 1), "f32", lambda r, sq, sk: add(np.arange(sq)[:, None] != 1))}
+        for names in (("causal", "pad"), ("pad", "see"), ("see", "pad"), ("keep", "see"), ("pad", "causal", "bias"), ("rows", "pad"), ("bias", "keep", "rows", "see")):
             lines, last = [], "%s"
             for i, name in enumerate(names):
                 lines.append(f"    %{'m' if i == len(names) - 1 else f'm{i}'} = gpt.mask {last}, %{name} : !s, {tensor(inputs[name][0], inputs[name][1])}")
                 last = f"%m{i}"
             given = lambda r, sq, sk, names=names: {name: np.asarray(inputs[name][2](r, sq, sk), bool if inputs[name][1] == "i1" else np.float32) for name in names}
             total = lambda extra, sq, sk: sum(add(x) if x.dtype == bool else x.astype(np.float64) for x in extra.values())
-            self.check("\n".join(lines), more={name: inputs[name][:2] for name in names}, given=given, mask=total, sizes=((5, 5), (70, 131), (1, 3)),
-                       fuses=len({inputs[name][1] for name in names}) == 1)
+            self.check("\n".join(lines), more={name: inputs[name][:2] for name in names}, given=given, mask=total, sizes=((5, 5), (70, 131), (1, 3)))
+
+    def masked(self, lines, masks, oracle_of, sizes=((5, 5), (70, 131), (3, 9)), atol=2e-5):
+        """Attention with `lines` between, the scores of numpy through `oracle_of`; masks: name -> (shape, element, maker)."""
+        random = np.random.default_rng(17)
+        for level, (sq, sk) in itertools.product(LEVELS, sizes):
+            entry = attention(level, 2, 2, "?", "?", 8, lines, more={name: spec[:2] for name, spec in masks.items()})
+            self.fused(entry, level)
+            q, k, v = (random.normal(size=(2, n, 8)).astype(np.float32) for n in (sq, sk, sk))
+            given = {name: spec[2](random, sq, sk) for name, spec in masks.items()}
+            with np.errstate(invalid="ignore"):
+                scores = oracle_of(q.astype(np.float64) @ k.astype(np.float64).swapaxes(1, 2), **given)
+                largest = scores.max(-1, keepdims=True)
+                weights = np.exp(scores - np.where(largest == -inf, 0, largest))
+                expected = weights @ v / np.maximum(weights.sum(-1, keepdims=True), 1e-300)
+            got = np.asarray(entry(q=q, k=k, v=v, **given), np.float64)
+            self.assertTrue(np.array_equal(np.isnan(got), np.isnan(expected)), f"-O{level} {sq} {sk}")
+            known = ~np.isnan(expected)
+            self.close(got[known], expected[known], atol)
+
+    def test_masks_keep_their_order(self):
+        numbers = (("?", "?"), "f32", lambda r, sq, sk: r.normal(size=(sq, sk)).astype(np.float32))
+        see = (("?", "?"), "i1", lambda r, sq, sk: r.random((sq, sk)) < 0.6)
+        keep = (("?",), "i1", lambda r, sq, sk: r.random(sk) < 0.6)
+        bits, keys = tensor(("?", "?"), "i1"), tensor(("?",), "i1")
+        # What fills with a finite number, below and behind what is added.
+        self.masked(f"    %a = gpt.mask %s, %see fill -2.0 : !s, {bits}\n    %m = gpt.mask %a, %add : !s, tensor<?x?xf32>", {"see": see, "add": numbers},
+                    lambda s, see, add: np.where(see, s, -2) + add)
+        self.masked(f"    %a = gpt.mask %s, %add : !s, tensor<?x?xf32>\n    %m = gpt.mask %a, %see fill -2.0 : !s, {bits}", {"see": see, "add": numbers},
+                    lambda s, see, add: np.where(see, s + add, -2))
+        # Between two that fill alike: the second was scaled with the scores.
+        self.masked(f"    %a = gpt.mask %s, %keep fill -4.0 : !s, {keys}\n    %h = gpt.scale %a by 0.5 : !s\n    %b = gpt.mask %h, %add : !s, tensor<?x?xf32>\n"
+                    f"    %c = gpt.mask %b, %see fill -2.0 : !s, {bits}\n    %m = gpt.mask %c, %add : !s, tensor<?x?xf32>", {"see": see, "add": numbers, "keep": keep},
+                    lambda s, see, add, keep: np.where(see, np.where(keep, s, -4) / 2 + add, -2) + add)
+
+    def test_masks_with_nan(self):
+        # A boolean mask hides a NaN that was added before; one that is added behind it shows, and is hidden by the causal mask wherever that stands.
+        def some(number):
+            def make(r, sq, sk):
+                mask = r.normal(size=(sq, sk)).astype(np.float32)
+                mask[1, 1] = mask[0, sk - 1] = number
+                return mask
+            return make
+
+        def see(r, sq, sk):
+            mask = np.ones((sq, sk), bool)
+            mask[1, 1] = mask[0, sk - 1] = False
+            return mask
+        bits = tensor(("?", "?"), "i1")
+        boolean, numbers = (("?", "?"), "i1", see), (("?", "?"), "f32", some(np.nan))
+        self.masked(f"    %a = gpt.mask %s, %add : !s, tensor<?x?xf32>\n    %m = gpt.mask %a, %see : !s, {bits}", {"see": boolean, "add": numbers},
+                    lambda s, see, add: np.where(see, s + np.where(see, add, 0), -inf))
+        self.masked(f"    %a = gpt.mask %s, %see : !s, {bits}\n    %m = gpt.mask %a, %add : !s, tensor<?x?xf32>", {"see": boolean, "add": numbers},
+                    lambda s, see, add: np.where(see, s, -inf) + add)
+        later = lambda s: np.arange(s.shape[2]) > np.arange(s.shape[1])[:, None] + s.shape[2] - s.shape[1]
+        hidden = {"add": numbers, "bias": (("?",), "f32", lambda r, sq, sk: r.normal(size=sk).astype(np.float32))}
+        self.masked("    %a = gpt.mask %s, %add : !s, tensor<?x?xf32>\n    %b = gpt.causal_mask %a : !s\n    %m = gpt.mask %b, %bias : !s, tensor<?xf32>", hidden,
+                    lambda s, add, bias: np.where(later(s), -inf, s + add) + bias)
+        both = {"add": (("?", "?"), "f32", some(inf)), "take": (("?", "?"), "f32", some(-inf))}
+        self.masked("    %a = gpt.mask %s, %add : !s, tensor<?x?xf32>\n    %m = gpt.mask %a, %take : !s, tensor<?x?xf32>", both,
+                    lambda s, add, take: s + add + take)
 
     def test_boolean_mask_that_is_computed(self):
-        # Keys of one document see each other. The mask takes its sizes from the scores, so they are computed.
+        # Keys of one document see each other. The mask takes its sizes from the scores, which are not computed for that.
         ids = {"given": lambda r, sq, sk: {"iq": r.integers(0, 3, (sq, 1)).astype(np.int32), "ik": r.integers(0, 3, sk).astype(np.int32)},
                "more": {"iq": (("?", 1), "i32"), "ik": (("?",), "i32")}, "mask": lambda extra, sq, sk: extra["iq"] == extra["ik"], "sizes": ((5, 5), (70, 131))}
         words, bits = tensor((4, "?", "?"), "i32"), tensor((4, "?", "?"), "i1")
         self.check(f"    %a = gpt.broadcast %iq like %s : tensor<?x1xi32>, !s -> {words}\n    %b = gpt.broadcast %ik like %s : tensor<?xi32>, !s -> {words}\n"
-                   f"    %e = arith.cmpi eq, %a, %b : {words}\n    %m = gpt.mask %s, %e : !s, {bits}", fuses=False, **ids)
+                   f"    %e = arith.cmpi eq, %a, %b : {words}\n    %m = gpt.mask %s, %e : !s, {bits}", **ids)
+        # The keys alone, and a number for each query and head, likewise.
+        self.check(f"    %a = gpt.broadcast %ik like %s : tensor<?xi32>, !s -> {words}\n    %n = arith.constant dense<1> : tensor<i32>\n"
+                   f"    %b = gpt.broadcast %n like %s : tensor<i32>, !s -> {words}\n    %e = arith.cmpi sle, %a, %b : {words}\n    %m = gpt.mask %s, %e : !s, {bits}",
+                   **(ids | {"mask": lambda extra, sq, sk: np.broadcast_to(extra["ik"] <= 1, (sq, sk))}))
+        self.check("    %a = gpt.broadcast %x like %s : tensor<4x1x1xf32>, !s -> !s\n    %b = gpt.broadcast %y like %s : tensor<?xf32>, !s -> !s\n"
+                   "    %e = arith.mulf %a, %b : !s\n    %m = arith.addf %s, %e : !s", more={"x": (4, 1, 1), "y": ("?",)},
+                   given=lambda r, sq, sk: {"x": r.normal(size=(4, 1, 1)).astype(np.float32), "y": r.normal(size=sk).astype(np.float32)},
+                   mask=lambda extra, sq, sk: extra["x"].astype(np.float64) * extra["y"], sizes=((5, 5), (70, 131)))
         # The same, sizes from an argument; and comparisons put together: ids equal, and a number above 0, or not below -1.
         words, bits, numbers = (tensor(("?", "?"), element) for element in ("i32", "i1", "f32"))
         self.check(f"    %a = gpt.broadcast %iq like %x : tensor<?x1xi32>, {numbers} -> {words}\n    %b = gpt.broadcast %ik like %x : tensor<?xi32>, {numbers} -> {words}\n"
@@ -134,6 +201,48 @@ class Spellings(Case):
         for rule in rules.values():
             square = lambda sq, sk: rule(np.arange(sq)[:, None] + sk - sq, np.arange(sk))
             self.check(lambda sq, sk: constant(square(sq, sk)), mask=lambda extra, sq, sk: square(sq, sk), dynamic=False, sizes=((5, 5), (3, 7), (66, 66)))
+
+    def test_constant_masks_together(self):
+        # Two arrays of one kernel.
+        odd, third = "[" + ", ".join(str(j % 2 == 0).lower() for j in range(7)) + "]", "[" + ", ".join(str(j % 3 / 2) for j in range(7)) + "]"
+        self.check(f"    %a = arith.constant dense<{odd}> : tensor<7xi1>\n    %b = arith.constant dense<{third}> : tensor<7xf32>\n"
+                   "    %c = gpt.mask %s, %a : !s, tensor<7xi1>\n    %m = gpt.mask %c, %b : !s, tensor<7xf32>", dynamic=False, sizes=((3, 7), (7, 7)),
+                   mask=lambda extra, sq, sk: np.where(np.arange(7) % 2 == 0, np.arange(7) % 3 / 2, -inf) + np.zeros((sq, 1)))
+
+    def test_compared_positions(self):
+        # Positions that are counted, as constants; queries end where keys end.
+        def counted(sq, sk, compare):
+            rows, columns = [[i + sk - sq] for i in range(sq)], list(range(sk))
+            words, bits = tensor((4, sq, sk), "i32"), tensor((4, sq, sk), "i1")
+            i, j = (f"    %{name} = arith.constant dense<{numbers}> : {kind}\n    %{name}w = gpt.broadcast %{name} like %s : {kind}, !s -> {words}\n"
+                    for name, numbers, kind in (("i", rows, tensor((sq, 1), "i32")), ("j", columns, tensor((sk,), "i32"))))
+            return i + j + compare.replace("!w", words).replace("!b", bits)
+        least = "    %e = arith.cmpi sge, %iw, %jw : !w\n    %m = gpt.mask %s, %e : !s, !b"
+        near = ("    %far = arith.subi %iw, %jw : !w\n    %n = arith.constant dense<3> : !w\n    %x = arith.cmpi sge, %far, %n : !w\n    %y = arith.cmpi slt, %iw, %jw : !w\n"
+                "    %e = arith.ori %x, %y : !b\n    %f = arith.constant dense<0xFF800000> : !s\n    %m = arith.select %e, %f, %s : !b, !s")
+        others = "    %one = arith.constant dense<1> : !w\n    %next = arith.addi %jw, %one : !w\n    %e = arith.cmpi sge, %iw, %next : !w\n    %m = gpt.mask %s, %e : !s, !b"
+        sizes = ((5, 5), (3, 7), (66, 70), (7, 3))
+        self.check(lambda sq, sk: counted(sq, sk, least), dynamic=False, sizes=sizes, causal=True)
+        self.check(lambda sq, sk: counted(sq, sk, near), dynamic=False, sizes=sizes, causal=True, window=3)
+        # A query that does not see itself: no causal mask, but one that is computed.
+        self.check(lambda sq, sk: counted(sq, sk, others), dynamic=False, sizes=sizes,
+                   mask=lambda extra, sq, sk: np.arange(sk) < np.arange(sq)[:, None] + sk - sq)
+
+    def test_compared_positions_of_tokens(self):
+        # gpt.positions along rows and columns: the mask of the stateless function, and of its steps.
+        before = ("    %pos = gpt.positions %tokens : tensor<?xi32>\n    %zero = arith.constant 0 : index\n    %count = tensor.dim %tokens, %zero : tensor<?xi32>\n"
+                  "    %column = tensor.expand_shape %pos [[0, 1]] output_shape [%count, 1] : tensor<?xi32> into tensor<?x1xi32>\n")
+        words, bits = tensor((4, "?", "?"), "i32"), tensor((4, "?", "?"), "i1")
+        compare = (f"    %i = gpt.broadcast %column like %s : tensor<?x1xi32>, !s -> {words}\n    %j = gpt.broadcast %pos like %s : tensor<?xi32>, !s -> {words}\n"
+                   f"    %e = arith.cmpi sle, %j, %i : {words}\n    %m = gpt.mask %s, %e : !s, {bits}")
+        self.check(before + "----\n" + compare, more={"tokens": (("?",), "i32")}, given=lambda r, sq, sk: {"tokens": np.zeros(sq, np.int32)},
+                   sizes=((5, 5), (70, 70), (131, 131)), causal=True)
+        text = STEP.replace("    %m = gpt.causal_mask %b window 70 : tensor<4x?x?xf32>\n", before + compare.replace("gpt.mask %s", "gpt.mask %b").replace(
+            "!s", tensor((4, "?", "?"))))
+        self.assertNotIn("causal_mask", text)
+        for level in LEVELS:
+            kinds = [kernel["kind"] for kernel in manifest(compiled(written(text), level))["kernels"]]
+            self.assertEqual((kinds.count("attention"), kinds.count("matmul"), kinds.count("kv_cache")), (1, 0, 0) if level else (0, 2, 2), kinds)
 
     def test_runtime_scale_for_each_head(self):
         random = np.random.default_rng(8)
@@ -226,11 +335,12 @@ class Step(Case):
         """gptc-check compares every kernel with its meaning."""
         for level in LEVELS:
             entry = attention(level, 4, 2, "?", "?", 8, "    %c = gpt.softcap %s at 5.0 : !s\n    %b = gpt.alibi %c slopes [0.5, 0.25, 0.1, 0.0] : !s\n"
-                              "    %w = gpt.mask %b, %mask fill -1.0e4 : !s, tensor<?xi1>\n    %m = gpt.causal_mask %w window 9 : !s", more={"mask": (("?",), "i1")})
+                              "    %w = gpt.mask %b, %mask fill -1.0e4 : !s, tensor<?xi1>\n    %y = gpt.mask %w, %add : !s, tensor<?x1xf32>\n"
+                              "    %m = gpt.causal_mask %y window 9 : !s", more={"mask": (("?",), "i1"), "add": ("?", 1)})
             random = np.random.default_rng(2)
             inputs = written("", "inputs.npz")
             np.savez(inputs, q=random.normal(size=(4, 40, 8)).astype(np.float32) * 4, k=random.normal(size=(2, 50, 8)).astype(np.float32),
-                     v=random.normal(size=(2, 50, 8)).astype(np.float32), mask=(random.random(50) < 0.8).astype(np.int32))
+                     v=random.normal(size=(2, 50, 8)).astype(np.float32), mask=(random.random(50) < 0.8).astype(np.int32), add=random.normal(size=(40, 1)).astype(np.float32))
             run("gptc-check", entry.mlir, "--package", entry.folder, "--entry", "main", "--inputs", inputs)
 
 

@@ -73,6 +73,29 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<?xi32> {
         self.assertEqual(fusions, {"fuse-epilogue", "fuse-argmax"})
         self.assertRegex(report, r"(?m)^fuse-argmax .* gpt.merge_argmax .*  ok +fused_gemm, argmax$")
 
+    def test_several_masks(self):
+        """One that fills and one that is added, the causal one between; and a mask that is computed along the scores."""
+        fusions, report = self.proven(written("""func.func @f(%x: tensor<2x?x4xf32>, %pad: tensor<?xi1>, %bias: tensor<?x?xf32>, %ids: tensor<?xi32>, %rows: tensor<?x1xi32>) -> tensor<2x?x4xf32> {
+  %s = gpt.matmul %x, %x transpose_b : tensor<2x?x4xf32>, tensor<2x?x4xf32> -> tensor<2x?x?xf32>
+  %l = gpt.mask %s, %pad fill -3.0 : tensor<2x?x?xf32>, tensor<?xi1>
+  %m = gpt.causal_mask %l : tensor<2x?x?xf32>
+  %n = gpt.mask %m, %bias : tensor<2x?x?xf32>, tensor<?x?xf32>
+  %p = gpt.softmax %n : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %x : tensor<2x?x?xf32>, tensor<2x?x4xf32> -> tensor<2x?x4xf32>
+  %t = gpt.matmul %o, %x transpose_b : tensor<2x?x4xf32>, tensor<2x?x4xf32> -> tensor<2x?x?xf32>
+  %a = gpt.broadcast %rows like %t : tensor<?x1xi32>, tensor<2x?x?xf32> -> tensor<2x?x?xi32>
+  %b = gpt.broadcast %ids like %t : tensor<?xi32>, tensor<2x?x?xf32> -> tensor<2x?x?xi32>
+  %e = arith.cmpi sle, %a, %b : tensor<2x?x?xi32>
+  %u = gpt.mask %t, %e : tensor<2x?x?xf32>, tensor<2x?x?xi1>
+  %r = gpt.softmax %u : tensor<2x?x?xf32>
+  %y = gpt.matmul %r, %o : tensor<2x?x?xf32>, tensor<2x?x4xf32> -> tensor<2x?x4xf32>
+  return %y : tensor<2x?x4xf32>
+}
+"""))
+        self.assertEqual(fusions, {"fuse-attention"})
+        self.assertEqual(report.count("gpt.flash_attention"), 2, report)
+        self.assertNotIn("left out", report)
+
     def test_same_report(self):
         model = windowed()
         self.assertEqual(self.proven(model)[1], self.proven(model)[1])

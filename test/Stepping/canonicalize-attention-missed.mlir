@@ -63,37 +63,6 @@ func.func @factors_beyond_f32(%q: tensor<2x2x8xf32>) -> (tensor<2x2x2xf32>, tens
   return %p, %p1 : tensor<2x2x2xf32>, tensor<2x2x2xf32>
 }
 
-// Masks that do not go together: neither has all dimensions; numbers to fill
-// with that differ; a causal mask or a scale between; one of each kind, since a
-// boolean mask hides a NaN and an additive one does not.
-// CHECK-LABEL: func @masks_apart
-// CHECK-NOT:   arith
-func.func @masks_apart(%q: tensor<2x?x8xf32>, %a: tensor<?x1xf32>, %b: tensor<?xf32>, %c: tensor<?xi1>) -> (tensor<2x?x?xf32>, tensor<2x?x?xf32>, tensor<2x?x?xf32>, tensor<2x?x?xf32>, tensor<2x?x?xf32>) {
-  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m = gpt.mask %s, %a : tensor<2x?x?xf32>, tensor<?x1xf32>
-  %n = gpt.mask %m, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %p = gpt.softmax %n : tensor<2x?x?xf32>
-  %s1 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m1 = gpt.mask %s1, %c fill -1.0e4 : tensor<2x?x?xf32>, tensor<?xi1>
-  %n1 = gpt.mask %m1, %c fill -2.0e4 : tensor<2x?x?xf32>, tensor<?xi1>
-  %p1 = gpt.softmax %n1 : tensor<2x?x?xf32>
-  %s2 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m2 = gpt.mask %s2, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %c2 = gpt.causal_mask %m2 : tensor<2x?x?xf32>
-  %n2 = gpt.mask %c2, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %p2 = gpt.softmax %n2 : tensor<2x?x?xf32>
-  %s3 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m3 = gpt.mask %s3, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %t3 = gpt.scale %m3 by 2.0 : tensor<2x?x?xf32>
-  %n3 = gpt.mask %t3, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %p3 = gpt.softmax %n3 : tensor<2x?x?xf32>
-  %s4 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m4 = gpt.mask %s4, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %n4 = gpt.mask %m4, %c : tensor<2x?x?xf32>, tensor<?xi1>
-  %p4 = gpt.softmax %n4 : tensor<2x?x?xf32>
-  return %p, %p1, %p2, %p3, %p4 : tensor<2x?x?xf32>, tensor<2x?x?xf32>, tensor<2x?x?xf32>, tensor<2x?x?xf32>, tensor<2x?x?xf32>
-}
-
 // Masks before the product are no masks of these scores.
 // CHECK-LABEL: func @masks_of_queries
 // CHECK-COUNT-2: gpt.mask

@@ -232,41 +232,6 @@ func.func @softcap(%q: tensor<2x2x8xf32>) -> (tensor<2x2x2xf32>, tensor<2x2x2xf3
   return %p, %p1 : tensor<2x2x2xf32>, tensor<2x2x2xf32>
 }
 
-// Masks of one kind are one: additive ones added, the row of padding repeated
-// first.
-// CHECK-LABEL: func @additive_masks
-// CHECK-SAME:  %[[Q:[a-z0-9]*]]: tensor<2x?x8xf32>, %[[A:[a-z0-9]*]]: tensor<?x?xf32>, %[[B:[a-z0-9]*]]: tensor<?xf32>
-// CHECK-NEXT:  %[[S:.*]] = gpt.matmul
-// CHECK-DAG:   %[[W1:.*]] = gpt.broadcast %[[B]] like %[[A]]
-// CHECK-DAG:   %[[W2:.*]] = gpt.broadcast %[[B]] like
-// CHECK-DAG:   %[[AB:.*]] = arith.addf
-// CHECK-DAG:   %[[ABB:.*]] = arith.addf
-// CHECK:       %[[M:.*]] = gpt.mask %[[S]], %{{.*}} : tensor<2x?x?xf32>, tensor<?x?xf32>
-// CHECK-NEXT:  %[[C:.*]] = gpt.causal_mask %[[M]]
-// CHECK-NEXT:  gpt.softmax %[[C]]
-func.func @additive_masks(%q: tensor<2x?x8xf32>, %a: tensor<?x?xf32>, %b: tensor<?xf32>) -> tensor<2x?x?xf32> {
-  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m = gpt.mask %s, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %n = gpt.mask %m, %a : tensor<2x?x?xf32>, tensor<?x?xf32>
-  %o = gpt.mask %n, %b : tensor<2x?x?xf32>, tensor<?xf32>
-  %c = gpt.causal_mask %o : tensor<2x?x?xf32>
-  %p = gpt.softmax %c : tensor<2x?x?xf32>
-  return %p : tensor<2x?x?xf32>
-}
-
-// Boolean ones that fill alike: both must see.
-// CHECK-LABEL: func @boolean_masks
-// CHECK:       %[[AB:.*]] = arith.andi %{{.*}}, %{{.*}} : tensor<?x?xi1>
-// CHECK-NEXT:  %[[M:.*]] = gpt.mask %{{.*}}, %[[AB]] fill -10000.0
-// CHECK-NEXT:  gpt.softmax %[[M]]
-func.func @boolean_masks(%q: tensor<2x?x8xf32>, %a: tensor<?xi1>, %b: tensor<?x?xi1>) -> tensor<2x?x?xf32> {
-  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
-  %m = gpt.mask %s, %a fill -1.0e4 : tensor<2x?x?xf32>, tensor<?xi1>
-  %n = gpt.mask %m, %b fill -1.0e4 : tensor<2x?x?xf32>, tensor<?x?xi1>
-  %p = gpt.softmax %n : tensor<2x?x?xf32>
-  return %p : tensor<2x?x?xf32>
-}
-
 // What is taken away is a mask of the negated numbers; a constant is negated
 // here, and may say the causal mask.
 // CHECK-LABEL: func @subtracted
@@ -314,4 +279,99 @@ func.func @dead_attention(%q: tensor<2x?x8xf32>, %r: tensor<2x?x8xf32>) -> tenso
   %p2 = gpt.softmax %s2 : tensor<2x?x?xf32>
   %t2 = gpt.scale %p2 by 2.0 : tensor<2x?x?xf32>
   return %p : tensor<2x?x?xf32>
+}
+
+// A mask that is computed along the scores needs only its own dimensions, those
+// of what it is computed from together: rows and columns; keys; one tensor that
+// has all, beside a number.
+// CHECK-LABEL: func @computed_along_scores
+// CHECK-SAME:  %[[Q:[a-z0-9]*]]: tensor<4x?x8xf32>, %[[I:[a-z0-9]*]]: tensor<?x1xi32>, %[[J:[a-z0-9]*]]: tensor<?xi32>, %[[X:[a-z0-9]*]]: tensor<?x?xf32>
+// CHECK:       %[[A:.*]] = gpt.broadcast %[[I]] like %[[I]], %[[J]] : tensor<?x1xi32>, tensor<?x1xi32>, tensor<?xi32> -> tensor<?x?xi32>
+// CHECK-NEXT:  %[[B:.*]] = gpt.broadcast %[[J]] like %[[I]], %[[J]]
+// CHECK-NEXT:  %[[E:.*]] = arith.cmpi eq, %[[A]], %[[B]] : tensor<?x?xi32>
+// CHECK-NEXT:  gpt.mask %{{.*}}, %[[E]] : tensor<4x?x?xf32>, tensor<?x?xi1>
+// CHECK:       %[[W:.*]] = gpt.broadcast %{{.*}} like %[[J]] : tensor<i32>, tensor<?xi32> -> tensor<?xi32>
+// CHECK-NEXT:  %[[N:.*]] = arith.cmpi ne, %[[J]], %[[W]] : tensor<?xi32>
+// CHECK-NEXT:  gpt.mask %{{.*}}, %[[N]] : tensor<4x?x?xf32>, tensor<?xi1>
+// CHECK:       %[[V:.*]] = gpt.broadcast %{{.*}} like %[[X]] : tensor<f32>
+// CHECK-NEXT:  %[[S:.*]] = arith.mulf %[[X]], %[[V]] : tensor<?x?xf32>
+// CHECK-NEXT:  gpt.mask %{{.*}}, %[[S]] : tensor<4x?x?xf32>, tensor<?x?xf32>
+func.func @computed_along_scores(%q: tensor<4x?x8xf32>, %i: tensor<?x1xi32>, %j: tensor<?xi32>, %x: tensor<?x?xf32>) -> (tensor<4x?x?xf32>, tensor<4x?x?xf32>, tensor<4x?x?xf32>) {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %t = gpt.scale %s by 0.5 : tensor<4x?x?xf32>
+  %a = gpt.broadcast %i like %s : tensor<?x1xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
+  %b = gpt.broadcast %j like %t : tensor<?xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
+  %e = arith.cmpi eq, %a, %b : tensor<4x?x?xi32>
+  %m = gpt.mask %t, %e : tensor<4x?x?xf32>, tensor<4x?x?xi1>
+  %p = gpt.softmax %m : tensor<4x?x?xf32>
+  %s1 = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %b1 = gpt.broadcast %j like %s1 : tensor<?xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
+  %none = arith.constant dense<-1> : tensor<1xi32>
+  %c1 = gpt.broadcast %none like %s1 : tensor<1xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
+  %e1 = arith.cmpi ne, %b1, %c1 : tensor<4x?x?xi32>
+  %hidden = arith.constant dense<0xFF800000> : tensor<f32>
+  %h1 = gpt.broadcast %hidden like %s1 : tensor<f32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %m1 = arith.select %e1, %s1, %h1 : tensor<4x?x?xi1>, tensor<4x?x?xf32>
+  %p1 = gpt.softmax %m1 : tensor<4x?x?xf32>
+  %s2 = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %x2 = gpt.broadcast %x like %s2 : tensor<?x?xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %half = arith.constant 0.5 : f32
+  %i1 = arith.constant 1 : index
+  %i2 = arith.constant 2 : index
+  %n = tensor.dim %s2, %i1 : tensor<4x?x?xf32>
+  %k = tensor.dim %s2, %i2 : tensor<4x?x?xf32>
+  %halves = tensor.splat %half[%n, %k] : tensor<4x?x?xf32>
+  %f2 = arith.mulf %x2, %halves : tensor<4x?x?xf32>
+  %m2 = arith.addf %s2, %f2 : tensor<4x?x?xf32>
+  %p2 = gpt.softmax %m2 : tensor<4x?x?xf32>
+  return %p, %p1, %p2 : tensor<4x?x?xf32>, tensor<4x?x?xf32>, tensor<4x?x?xf32>
+}
+
+// Made once along the scores of the first layer, used in both.
+// CHECK-LABEL: func @mask_of_two_layers
+// CHECK-NOT:   like %{{.*}} : {{.*}} tensor<4x?x?xf32> ->
+// CHECK:       return
+func.func @mask_of_two_layers(%q: tensor<4x?x8xf32>, %i: tensor<?x1xi32>, %j: tensor<?xi32>) -> (tensor<4x?x?xf32>, tensor<4x?x?xf32>) {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %a = gpt.broadcast %i like %s : tensor<?x1xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
+  %b = gpt.broadcast %j like %s : tensor<?xi32>, tensor<4x?x?xf32> -> tensor<4x?x?xi32>
+  %e = arith.cmpi eq, %a, %b : tensor<4x?x?xi32>
+  %m = gpt.mask %s, %e : tensor<4x?x?xf32>, tensor<4x?x?xi1>
+  %p = gpt.softmax %m : tensor<4x?x?xf32>
+  %s1 = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %m1 = gpt.mask %s1, %e : tensor<4x?x?xf32>, tensor<4x?x?xi1>
+  %p1 = gpt.softmax %m1 : tensor<4x?x?xf32>
+  return %p, %p1 : tensor<4x?x?xf32>, tensor<4x?x?xf32>
+}
+
+// Sizes that are needed otherwise are those of q and k.
+// CHECK-LABEL: func @sizes
+// CHECK-SAME:  %[[Q:[a-z0-9]*]]: tensor<4x?x8xf32>, %[[K:[a-z0-9]*]]: tensor<4x?x8xf32>
+// CHECK-DAG:   %[[I1:.*]] = arith.constant 1 : index
+// CHECK-DAG:   %[[N:.*]] = tensor.dim %[[Q]], %[[I1]]
+// CHECK-DAG:   %[[M:.*]] = tensor.dim %[[K]], %[[I1]]
+// CHECK:       return %{{.*}}, %[[N]], %[[M]]
+func.func @sizes(%q: tensor<4x?x8xf32>, %k: tensor<4x?x8xf32>) -> (tensor<4x?x?xf32>, index, index) {
+  %i1 = arith.constant 1 : index
+  %i2 = arith.constant 2 : index
+  %s = gpt.matmul %q, %k transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %n = tensor.dim %s, %i1 : tensor<4x?x?xf32>
+  %t = gpt.causal_mask %s : tensor<4x?x?xf32>
+  %m = tensor.dim %t, %i2 : tensor<4x?x?xf32>
+  %p = gpt.softmax %t : tensor<4x?x?xf32>
+  return %p, %n, %m : tensor<4x?x?xf32>, index, index
+}
+
+// Sizes of another tensor than scores stay.
+// CHECK-LABEL: func @sizes_of_an_argument
+// CHECK-SAME:  %{{.*}}: tensor<4x?x8xf32>, %[[I:[a-z0-9]*]]: tensor<?x1xi32>, %[[X:[a-z0-9]*]]: tensor<?x?xi32>
+// CHECK:       gpt.broadcast %[[I]] like %[[X]]
+// CHECK-NEXT:  arith.cmpi eq, %{{.*}}, %[[X]] : tensor<?x?xi32>
+func.func @sizes_of_an_argument(%q: tensor<4x?x8xf32>, %i: tensor<?x1xi32>, %x: tensor<?x?xi32>) -> tensor<4x?x?xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %a = gpt.broadcast %i like %x : tensor<?x1xi32>, tensor<?x?xi32> -> tensor<?x?xi32>
+  %e = arith.cmpi eq, %a, %x : tensor<?x?xi32>
+  %m = gpt.mask %s, %e : tensor<4x?x?xf32>, tensor<?x?xi1>
+  %p = gpt.softmax %m : tensor<4x?x?xf32>
+  return %p : tensor<4x?x?xf32>
 }

@@ -133,3 +133,23 @@ func.func @forward(%tokens: tensor<?xi32>) -> tensor<?x16xf32> {
 }
 ml_program.global private @wte(#ml_program.extern) : tensor<16x16xf32>
 ml_program.global private @rows(#ml_program.extern) : tensor<?x1xf32>
+
+// -----
+
+// CHECK: [Missed] derive-step {{.*}} Remark="expected the tokens along one dimension"
+func.func @forward(%tokens: tensor<?xi32>) -> tensor<?x16xf32> {
+  %wte = ml_program.global_load_const @wte : tensor<16x16xf32>
+  %one = ml_program.global_load_const @one : tensor<1x1xf32>
+  %x = gpt.embedding %wte, %tokens : tensor<16x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  %y = gpt.broadcast %one like %x, %tokens : tensor<1x1xf32>, tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  %z = arith.mulf %x, %y : tensor<?x16xf32>
+  %h = gpt.split_heads %z : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %s = gpt.matmul %h, %h transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %m = gpt.causal_mask %s : tensor<2x?x?xf32>
+  %p = gpt.softmax %m : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %h : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  %c = gpt.merge_heads %o : tensor<2x?x8xf32> -> tensor<?x16xf32>
+  return %c : tensor<?x16xf32>
+}
+ml_program.global private @wte(#ml_program.extern) : tensor<16x16xf32>
+ml_program.global private @one(#ml_program.extern) : tensor<1x1xf32>

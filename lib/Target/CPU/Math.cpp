@@ -212,6 +212,12 @@ Value gptc::cpu::emitElementwise(Emitter &e, Operation *op, ValueRange in) {
         return Value(
             arith::CmpIOp::create(e.b, e.loc, op.getPredicate(), in[0], in[1]));
       })
+      .Case([&](arith::AddIOp) {
+        return Value(arith::AddIOp::create(e.b, e.loc, in[0], in[1]));
+      })
+      .Case([&](arith::SubIOp) {
+        return Value(arith::SubIOp::create(e.b, e.loc, in[0], in[1]));
+      })
       .Case([&](arith::SelectOp) { return e.select(in[0], in[1], in[2]); })
       .Case([&](arith::AndIOp) {
         return Value(arith::AndIOp::create(e.b, e.loc, in[0], in[1]));

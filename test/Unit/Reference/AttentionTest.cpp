@@ -166,6 +166,28 @@ TEST_F(AttentionTest, AFilledRowIsNotHidden) {
   expectNear(y, {1, 0, 0.5, 0.5});
 }
 
+TEST_F(AttentionTest, MasksInTheOrderWritten) {
+  // Scores 0 and 1: filled with 3 where hidden, log 2 added to the second key.
+  auto attended = [&](const std::string &masks, const std::string &types) {
+    return run("func.func @f(%q: tensor<1x1x1xf32>, %k: tensor<1x2x1xf32>, "
+               "%v: tensor<1x2x1xf32>, %see: tensor<2xi1>, "
+               "%add: tensor<1x2xf32>) -> tensor<1x1x1xf32> {\n"
+               "%o = gpt.flash_attention %q, %k, %v mask " +
+                   masks +
+                   " fill 3.0 scale 1.0 : tensor<1x1x1xf32>, "
+                   "tensor<1x2x1xf32> mask " +
+                   types + "\nreturn %o : tensor<1x1x1xf32>\n}",
+               {makeTensor({1, 1, 1}, {1}), makeTensor({1, 2, 1}, {0, 1}),
+                makeTensor({1, 2, 1}, {0, 1}), makeInts({2}, {1, 0}),
+                makeTensor({1, 2}, {0, std::log(2.0)})});
+  };
+  double fill = std::exp(3.0);
+  expectNear(attended("%see, %add", "tensor<2xi1>, tensor<1x2xf32>"),
+             {2 * fill / (1 + 2 * fill)});
+  expectNear(attended("%add, %see", "tensor<1x2xf32>, tensor<2xi1>"),
+             {fill / (1 + fill)});
+}
+
 TEST_F(AttentionTest, AWindowCountsItsOwnKey) {
   auto mask = [&](int64_t Sq, int64_t Sk, int window) {
     return run("func.func @f(%s: tensor<1x?x?xf32>) -> tensor<1x?x?xf32> {\n"
@@ -236,6 +258,17 @@ TEST_F(AttentionTest, TheFusedOpIsItsParts) {
     })mlir",
                      args);
   expectNear(fused, unfused, 1e-12);
+}
+
+TEST_F(AttentionTest, BroadcastToTheSizesOfSeveral) {
+  auto y = run(
+      R"mlir(
+    func.func @f(%x: tensor<?x1xf32>, %like: tensor<?xi1>) -> tensor<?x?xf32> {
+      %y = gpt.broadcast %x like %like, %x : tensor<?x1xf32>, tensor<?xi1>, tensor<?x1xf32> -> tensor<?x?xf32>
+      return %y : tensor<?x?xf32>
+    })mlir",
+      {makeTensor({2, 1}, {3, 4}), makeInts({3}, {1, 1, 1})});
+  expectNear(y, {3, 3, 3, 4, 4, 4});
 }
 
 TEST_F(AttentionTest, BroadcastRepeatsAlongNewDimensions) {

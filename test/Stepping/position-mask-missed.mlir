@@ -1,0 +1,125 @@
+// RUN: gptc-opt %s --gpt-canonicalize-attention | FileCheck %s --implicit-check-not=gpt.causal_mask
+//
+// Masks that compare something, but are not certainly the causal one.
+
+!s = tensor<2x?x?xf32>
+!n = tensor<?x?xi32>
+!b = tensor<?x?xi1>
+
+// Positions of two sequences, of which one may be longer; positions that are
+// given, and may be any.
+// CHECK-LABEL: func @other_positions
+// CHECK-COUNT-2: gpt.mask
+func.func @other_positions(%q: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %x: tensor<?xi32>, %y: tensor<?xi32>, %given: tensor<?x1xi32>) -> (!s, !s) {
+  %c0 = arith.constant 0 : index
+  %i = gpt.positions %x : tensor<?xi32>
+  %j = gpt.positions %y : tensor<?xi32>
+  %n = tensor.dim %x, %c0 : tensor<?xi32>
+  %column = tensor.expand_shape %i [[0, 1]] output_shape [%n, 1] : tensor<?xi32> into tensor<?x1xi32>
+  %a = gpt.broadcast %column like %column, %j : tensor<?x1xi32>, tensor<?x1xi32>, tensor<?xi32> -> !n
+  %b = gpt.broadcast %j like %column, %j : tensor<?xi32>, tensor<?x1xi32>, tensor<?xi32> -> !n
+  %see = arith.cmpi sge, %a, %b : !n
+  %s = gpt.matmul %q, %k transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m = gpt.mask %s, %see : !s, !b
+  %p = gpt.softmax %m : !s
+  %g = gpt.broadcast %given like %a : tensor<?x1xi32>, !n -> !n
+  %see1 = arith.cmpi sge, %g, %b : !n
+  %s1 = gpt.matmul %q, %k transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m1 = gpt.mask %s1, %see1 : !s, !b
+  %p1 = gpt.softmax %m1 : !s
+  return %p, %p1 : !s, !s
+}
+
+// Without the query itself; later keys; equal positions; unsigned; no upper
+// bound; a window of no key; either of two.
+// CHECK-LABEL: func @other_comparisons
+// CHECK-COUNT-7: gpt.mask
+func.func @other_comparisons(%q: tensor<2x?x8xf32>, %x: tensor<?xi32>) -> (!s, !s, !s, !s, !s, !s, !s) {
+  %c0 = arith.constant 0 : index
+  %pos = gpt.positions %x : tensor<?xi32>
+  %n = tensor.dim %x, %c0 : tensor<?xi32>
+  %column = tensor.expand_shape %pos [[0, 1]] output_shape [%n, 1] : tensor<?xi32> into tensor<?x1xi32>
+  %i = gpt.broadcast %column like %column, %pos : tensor<?x1xi32>, tensor<?x1xi32>, tensor<?xi32> -> !n
+  %j = gpt.broadcast %pos like %column, %pos : tensor<?xi32>, tensor<?x1xi32>, tensor<?xi32> -> !n
+  %far = arith.subi %i, %j : !n
+  %zero = arith.constant dense<0> : tensor<i32>
+  %zeros = gpt.broadcast %zero like %i : tensor<i32>, !n -> !n
+  %strict = arith.cmpi sgt, %i, %j : !n
+  %later = arith.cmpi sle, %i, %j : !n
+  %equal = arith.cmpi eq, %i, %j : !n
+  %unsigned = arith.cmpi uge, %i, %j : !n
+  %causal = arith.cmpi sge, %i, %j : !n
+  %never = arith.cmpi slt, %far, %zeros : !n
+  %empty = arith.andi %causal, %never : !b
+  %either = arith.ori %causal, %strict : !b
+  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m = gpt.mask %s, %strict : !s, !b
+  %p = gpt.softmax %m : !s
+  %s1 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m1 = gpt.mask %s1, %later : !s, !b
+  %p1 = gpt.softmax %m1 : !s
+  %s2 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m2 = gpt.mask %s2, %equal : !s, !b
+  %p2 = gpt.softmax %m2 : !s
+  %s3 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m3 = gpt.mask %s3, %unsigned : !s, !b
+  %p3 = gpt.softmax %m3 : !s
+  %s4 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m4 = gpt.mask %s4, %never : !s, !b
+  %p4 = gpt.softmax %m4 : !s
+  %s5 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m5 = gpt.mask %s5, %empty : !s, !b
+  %p5 = gpt.softmax %m5 : !s
+  %s6 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m6 = gpt.mask %s6, %either : !s, !b
+  %p6 = gpt.softmax %m6 : !s
+  return %p, %p1, %p2, %p3, %p4, %p5, %p6 : !s, !s, !s, !s, !s, !s, !s
+}
+
+// Aligned top-left; no row of indices; a sum that may leave 32 bits; a row that
+// sees nothing, filled with a finite number; such a number below padding; a
+// number that a score can outweigh.
+// CHECK-LABEL: func @constants
+// CHECK-COUNT-7: gpt.mask
+func.func @constants(%q: tensor<1x2x8xf32>, %k: tensor<1x3x8xf32>, %pad: tensor<3xi1>) -> (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x3x2xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>) {
+  %i = arith.constant dense<[[0], [1]]> : tensor<2x1xi32>
+  %i1 = arith.constant dense<[[1], [2]]> : tensor<2x1xi32>
+  %j = arith.constant dense<[0, 1, 2]> : tensor<3xi32>
+  %gap = arith.constant dense<[0, 1, 3]> : tensor<3xi32>
+  %a = gpt.broadcast %i like %i, %j : tensor<2x1xi32>, tensor<2x1xi32>, tensor<3xi32> -> tensor<2x3xi32>
+  %a1 = gpt.broadcast %i1 like %i, %j : tensor<2x1xi32>, tensor<2x1xi32>, tensor<3xi32> -> tensor<2x3xi32>
+  %b = gpt.broadcast %j like %a : tensor<3xi32>, tensor<2x3xi32> -> tensor<2x3xi32>
+  %c = gpt.broadcast %gap like %a : tensor<3xi32>, tensor<2x3xi32> -> tensor<2x3xi32>
+  %large = arith.constant dense<2147483647> : tensor<2x3xi32>
+  %left = arith.cmpi sge, %a, %b : tensor<2x3xi32>
+  %s0 = gpt.matmul %q, %k transpose_b : tensor<1x2x8xf32>, tensor<1x3x8xf32> -> tensor<1x2x3xf32>
+  %m0 = gpt.mask %s0, %left : tensor<1x2x3xf32>, tensor<2x3xi1>
+  %p0 = gpt.softmax %m0 : tensor<1x2x3xf32>
+  %holes = arith.cmpi sge, %a1, %c : tensor<2x3xi32>
+  %s1 = gpt.matmul %q, %k transpose_b : tensor<1x2x8xf32>, tensor<1x3x8xf32> -> tensor<1x2x3xf32>
+  %m1 = gpt.mask %s1, %holes : tensor<1x2x3xf32>, tensor<2x3xi1>
+  %p1 = gpt.softmax %m1 : tensor<1x2x3xf32>
+  %al = arith.addi %a1, %large : tensor<2x3xi32>
+  %bl = arith.addi %b, %large : tensor<2x3xi32>
+  %wraps = arith.cmpi sge, %al, %bl : tensor<2x3xi32>
+  %s2 = gpt.matmul %q, %k transpose_b : tensor<1x2x8xf32>, tensor<1x3x8xf32> -> tensor<1x2x3xf32>
+  %m2 = gpt.mask %s2, %wraps : tensor<1x2x3xf32>, tensor<2x3xi1>
+  %p2 = gpt.softmax %m2 : tensor<1x2x3xf32>
+  %rows = arith.constant dense<[[-1], [0], [1]]> : tensor<3x1xi32>
+  %two = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %ra = gpt.broadcast %rows like %rows, %two : tensor<3x1xi32>, tensor<3x1xi32>, tensor<2xi32> -> tensor<3x2xi32>
+  %rb = gpt.broadcast %two like %ra : tensor<2xi32>, tensor<3x2xi32> -> tensor<3x2xi32>
+  %sees = arith.cmpi sge, %ra, %rb : tensor<3x2xi32>
+  %s3 = gpt.matmul %k, %q transpose_b : tensor<1x3x8xf32>, tensor<1x2x8xf32> -> tensor<1x3x2xf32>
+  %m3 = gpt.mask %s3, %sees fill -1.0e9 : tensor<1x3x2xf32>, tensor<3x2xi1>
+  %p3 = gpt.softmax %m3 : tensor<1x3x2xf32>
+  %right = arith.cmpi sge, %a1, %b : tensor<2x3xi32>
+  %s4 = gpt.matmul %q, %k transpose_b : tensor<1x2x8xf32>, tensor<1x3x8xf32> -> tensor<1x2x3xf32>
+  %m4 = gpt.mask %s4, %right fill -1.0e9 : tensor<1x2x3xf32>, tensor<2x3xi1>
+  %n4 = gpt.mask %m4, %pad fill -1.0e9 : tensor<1x2x3xf32>, tensor<3xi1>
+  %p4 = gpt.softmax %n4 : tensor<1x2x3xf32>
+  %s5 = gpt.matmul %q, %k transpose_b : tensor<1x2x8xf32>, tensor<1x3x8xf32> -> tensor<1x2x3xf32>
+  %m5 = gpt.mask %s5, %right fill -1.0e4 : tensor<1x2x3xf32>, tensor<2x3xi1>
+  %p5 = gpt.softmax %m5 : tensor<1x2x3xf32>
+  return %p0, %p1, %p2, %p3, %p4, %p5 : tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x3x2xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>
+}
