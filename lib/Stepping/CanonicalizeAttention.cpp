@@ -315,9 +315,9 @@ void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
   } else if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
     Value narrow = narrowMask(rewriter, mask.getMask());
     made = masked(op->getLoc(), x, narrow, mask.getFillAttr(), onlyMask);
-    if (auto same = made.getDefiningOp<gpt::MaskOp>();
-        same && same != x.getDefiningOp() && narrow == mask.getMask()) {
-      rewriter.eraseOp(same); // nothing to change
+    if (made != x && made.getDefiningOp<gpt::MaskOp>() &&
+        narrow == mask.getMask()) {
+      rewriter.eraseOp(made.getDefiningOp()); // nothing to change
       return;
     }
   }

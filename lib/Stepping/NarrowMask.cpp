@@ -53,6 +53,7 @@ private:
   SmallVector<Value> like;                   // what has the sizes
   SmallVector<int64_t> shape;
   bool ofScores = false; // the sizes are those of scores
+  int budget = 64;       // values that are looked at; what is behind is a leaf
 };
 } // namespace
 
@@ -102,7 +103,7 @@ void Narrower::read(Value value) {
   Operation *op = leaf.getDefiningOp();
   if (Attribute number = constantNumber(leaf)) {
     numbers[value] = number;
-  } else if (leaf != value || !isElementwiseOnTensors(op) || ops.size() > 32) {
+  } else if (leaf != value || !isElementwiseOnTensors(op) || budget-- <= 0) {
     leaves[value] = leaf;
   } else if (!ops.contains(op)) {
     for (Value operand : op->getOperands())

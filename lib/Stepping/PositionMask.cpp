@@ -57,6 +57,10 @@ public:
 
 private:
   bool readCompare(arith::CmpIOp op, bool negated);
+  std::optional<Sum> readSum(Value value);
+  std::optional<Sum> readSum(Value left, Value right, int64_t sign);
+
+  int budget = 64; // values that are looked at
 };
 } // namespace
 
@@ -114,9 +118,7 @@ static bool addIndices(Indices &a, const Indices &b, int64_t sign) {
   return std::abs(factor) <= 1;
 }
 
-static std::optional<Sum> readSum(Value value);
-
-static std::optional<Sum> readSum(Value left, Value right, int64_t sign) {
+std::optional<Sum> Reader::readSum(Value left, Value right, int64_t sign) {
   std::optional<Sum> a = readSum(left), b = readSum(right);
   if (!a || !b || !addIndices(a->i, b->i, sign) ||
       !addIndices(a->j, b->j, sign))
@@ -125,7 +127,9 @@ static std::optional<Sum> readSum(Value left, Value right, int64_t sign) {
   return std::abs(a->constant) <= kFar ? a : std::nullopt;
 }
 
-static std::optional<Sum> readSum(Value value) {
+std::optional<Sum> Reader::readSum(Value value) {
+  if (budget-- <= 0)
+    return std::nullopt;
   if (Value inner = unbroadcast(value); inner != value)
     return readSum(inner);
   Operation *op = value.getDefiningOp();
@@ -193,6 +197,8 @@ bool Reader::readCompare(arith::CmpIOp op, bool negated) {
 }
 
 bool Reader::readCondition(Value value, bool negated) {
+  if (budget-- <= 0)
+    return false;
   if (Value inner = unbroadcast(value); inner != value)
     return readCondition(inner, negated);
   Operation *op = value.getDefiningOp();
@@ -215,6 +221,8 @@ bool Reader::readCondition(Value value, bool negated) {
 
 /// select(visible, 0, hidden), or the other way round.
 bool Reader::readAdditive(Value value, bool &filled) {
+  if (budget-- <= 0)
+    return false;
   if (Value inner = unbroadcast(value); inner != value)
     return readAdditive(inner, filled);
   auto select = value.getDefiningOp<arith::SelectOp>();
@@ -240,7 +248,7 @@ Value gptc::positionMask(RewriterBase &rewriter, gpt::MaskOp op, bool only) {
   if (boolean ? !reader.readCondition(op.getMask(), false)
               : !reader.readAdditive(op.getMask(), filled))
     return {};
-  auto [i, j, least, most] = reader;
+  const Indices &i = reader.i, &j = reader.j;
   // As causal_mask is aligned: the last query is at the last key.
   int64_t offset = 0;
   if (i.ids != j.ids || !i.ids) {
@@ -249,13 +257,13 @@ Value gptc::positionMask(RewriterBase &rewriter, gpt::MaskOp op, bool only) {
     offset = i.length - j.length;
   }
   // Filled with a finite number, a row without any key is an even mixture.
-  if (least != offset || (filled && (!only || offset > 0)))
+  if (reader.least != offset || (filled && (!only || offset > 0)))
     return {};
   IntegerAttr window;
-  if (most) {
-    if (*most < offset)
+  if (reader.most) {
+    if (*reader.most < offset)
       return {};
-    window = rewriter.getI64IntegerAttr(*most - offset + 1);
+    window = rewriter.getI64IntegerAttr(*reader.most - offset + 1);
   }
   return gpt::CausalMaskOp::create(rewriter, op.getLoc(), op.getS().getType(),
                                    op.getS(), window);

@@ -123,3 +123,95 @@ func.func @constants(%q: tensor<1x2x8xf32>, %k: tensor<1x3x8xf32>, %pad: tensor<
   %p5 = gpt.softmax %m5 : tensor<1x2x3xf32>
   return %p0, %p1, %p2, %p3, %p4, %p5 : tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x3x2xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>
 }
+
+// What doubles at every op is not read to its end.
+// CHECK-LABEL: func @doubled
+// CHECK:       gpt.mask
+func.func @doubled(%q: tensor<2x2x8xf32>) -> tensor<2x2x2xf32> {
+  %d0 = arith.constant dense<0> : tensor<2x2xi32>
+  %d1 = arith.addi %d0, %d0 : tensor<2x2xi32>
+  %d2 = arith.addi %d1, %d1 : tensor<2x2xi32>
+  %d3 = arith.addi %d2, %d2 : tensor<2x2xi32>
+  %d4 = arith.addi %d3, %d3 : tensor<2x2xi32>
+  %d5 = arith.addi %d4, %d4 : tensor<2x2xi32>
+  %d6 = arith.addi %d5, %d5 : tensor<2x2xi32>
+  %d7 = arith.addi %d6, %d6 : tensor<2x2xi32>
+  %d8 = arith.addi %d7, %d7 : tensor<2x2xi32>
+  %d9 = arith.addi %d8, %d8 : tensor<2x2xi32>
+  %d10 = arith.addi %d9, %d9 : tensor<2x2xi32>
+  %d11 = arith.addi %d10, %d10 : tensor<2x2xi32>
+  %d12 = arith.addi %d11, %d11 : tensor<2x2xi32>
+  %d13 = arith.addi %d12, %d12 : tensor<2x2xi32>
+  %d14 = arith.addi %d13, %d13 : tensor<2x2xi32>
+  %d15 = arith.addi %d14, %d14 : tensor<2x2xi32>
+  %d16 = arith.addi %d15, %d15 : tensor<2x2xi32>
+  %d17 = arith.addi %d16, %d16 : tensor<2x2xi32>
+  %d18 = arith.addi %d17, %d17 : tensor<2x2xi32>
+  %d19 = arith.addi %d18, %d18 : tensor<2x2xi32>
+  %d20 = arith.addi %d19, %d19 : tensor<2x2xi32>
+  %d21 = arith.addi %d20, %d20 : tensor<2x2xi32>
+  %d22 = arith.addi %d21, %d21 : tensor<2x2xi32>
+  %d23 = arith.addi %d22, %d22 : tensor<2x2xi32>
+  %d24 = arith.addi %d23, %d23 : tensor<2x2xi32>
+  %d25 = arith.addi %d24, %d24 : tensor<2x2xi32>
+  %d26 = arith.addi %d25, %d25 : tensor<2x2xi32>
+  %d27 = arith.addi %d26, %d26 : tensor<2x2xi32>
+  %d28 = arith.addi %d27, %d27 : tensor<2x2xi32>
+  %d29 = arith.addi %d28, %d28 : tensor<2x2xi32>
+  %d30 = arith.addi %d29, %d29 : tensor<2x2xi32>
+  %d31 = arith.addi %d30, %d30 : tensor<2x2xi32>
+  %d32 = arith.addi %d31, %d31 : tensor<2x2xi32>
+  %d33 = arith.addi %d32, %d32 : tensor<2x2xi32>
+  %d34 = arith.addi %d33, %d33 : tensor<2x2xi32>
+  %d35 = arith.addi %d34, %d34 : tensor<2x2xi32>
+  %d36 = arith.addi %d35, %d35 : tensor<2x2xi32>
+  %d37 = arith.addi %d36, %d36 : tensor<2x2xi32>
+  %d38 = arith.addi %d37, %d37 : tensor<2x2xi32>
+  %d39 = arith.addi %d38, %d38 : tensor<2x2xi32>
+  %d40 = arith.addi %d39, %d39 : tensor<2x2xi32>
+  %c0 = arith.cmpi sge, %d40, %d40 : tensor<2x2xi32>
+  %c1 = arith.andi %c0, %c0 : tensor<2x2xi1>
+  %c2 = arith.andi %c1, %c1 : tensor<2x2xi1>
+  %c3 = arith.andi %c2, %c2 : tensor<2x2xi1>
+  %c4 = arith.andi %c3, %c3 : tensor<2x2xi1>
+  %c5 = arith.andi %c4, %c4 : tensor<2x2xi1>
+  %c6 = arith.andi %c5, %c5 : tensor<2x2xi1>
+  %c7 = arith.andi %c6, %c6 : tensor<2x2xi1>
+  %c8 = arith.andi %c7, %c7 : tensor<2x2xi1>
+  %c9 = arith.andi %c8, %c8 : tensor<2x2xi1>
+  %c10 = arith.andi %c9, %c9 : tensor<2x2xi1>
+  %c11 = arith.andi %c10, %c10 : tensor<2x2xi1>
+  %c12 = arith.andi %c11, %c11 : tensor<2x2xi1>
+  %c13 = arith.andi %c12, %c12 : tensor<2x2xi1>
+  %c14 = arith.andi %c13, %c13 : tensor<2x2xi1>
+  %c15 = arith.andi %c14, %c14 : tensor<2x2xi1>
+  %c16 = arith.andi %c15, %c15 : tensor<2x2xi1>
+  %c17 = arith.andi %c16, %c16 : tensor<2x2xi1>
+  %c18 = arith.andi %c17, %c17 : tensor<2x2xi1>
+  %c19 = arith.andi %c18, %c18 : tensor<2x2xi1>
+  %c20 = arith.andi %c19, %c19 : tensor<2x2xi1>
+  %c21 = arith.andi %c20, %c20 : tensor<2x2xi1>
+  %c22 = arith.andi %c21, %c21 : tensor<2x2xi1>
+  %c23 = arith.andi %c22, %c22 : tensor<2x2xi1>
+  %c24 = arith.andi %c23, %c23 : tensor<2x2xi1>
+  %c25 = arith.andi %c24, %c24 : tensor<2x2xi1>
+  %c26 = arith.andi %c25, %c25 : tensor<2x2xi1>
+  %c27 = arith.andi %c26, %c26 : tensor<2x2xi1>
+  %c28 = arith.andi %c27, %c27 : tensor<2x2xi1>
+  %c29 = arith.andi %c28, %c28 : tensor<2x2xi1>
+  %c30 = arith.andi %c29, %c29 : tensor<2x2xi1>
+  %c31 = arith.andi %c30, %c30 : tensor<2x2xi1>
+  %c32 = arith.andi %c31, %c31 : tensor<2x2xi1>
+  %c33 = arith.andi %c32, %c32 : tensor<2x2xi1>
+  %c34 = arith.andi %c33, %c33 : tensor<2x2xi1>
+  %c35 = arith.andi %c34, %c34 : tensor<2x2xi1>
+  %c36 = arith.andi %c35, %c35 : tensor<2x2xi1>
+  %c37 = arith.andi %c36, %c36 : tensor<2x2xi1>
+  %c38 = arith.andi %c37, %c37 : tensor<2x2xi1>
+  %c39 = arith.andi %c38, %c38 : tensor<2x2xi1>
+  %c40 = arith.andi %c39, %c39 : tensor<2x2xi1>
+  %s = gpt.matmul %q, %q transpose_b : tensor<2x2x8xf32>, tensor<2x2x8xf32> -> tensor<2x2x2xf32>
+  %m = gpt.mask %s, %c40 : tensor<2x2x2xf32>, tensor<2x2xi1>
+  %p = gpt.softmax %m : tensor<2x2x2xf32>
+  return %p : tensor<2x2x2xf32>
+}
