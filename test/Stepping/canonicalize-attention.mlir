@@ -327,6 +327,24 @@ func.func @computed_along_scores(%q: tensor<4x?x8xf32>, %i: tensor<?x1xi32>, %j:
   return %p, %p1, %p2 : tensor<4x?x?xf32>, tensor<4x?x?xf32>, tensor<4x?x?xf32>
 }
 
+// One that has all dimensions of the scores does not ask them either.
+// CHECK-LABEL: func @by_head
+// CHECK-SAME:  %{{.*}}: tensor<4x?x8xf32>, %[[H:[a-z0-9]*]]: tensor<4x1x1xf32>, %[[I:[a-z0-9]*]]: tensor<?x1xf32>, %[[J:[a-z0-9]*]]: tensor<?xf32>
+// CHECK-DAG:   %[[A:.*]] = gpt.broadcast %[[H]] like %[[H]], %[[I]], %[[J]] : tensor<4x1x1xf32>, tensor<4x1x1xf32>, tensor<?x1xf32>, tensor<?xf32> -> tensor<4x?x?xf32>
+// CHECK-NOT:   like %{{[a-z0-9]*}} :
+// CHECK:       return
+func.func @by_head(%q: tensor<4x?x8xf32>, %h: tensor<4x1x1xf32>, %i: tensor<?x1xf32>, %j: tensor<?xf32>) -> tensor<4x?x?xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %a = gpt.broadcast %h like %s : tensor<4x1x1xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %b = gpt.broadcast %i like %s : tensor<?x1xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %c = gpt.broadcast %j like %s : tensor<?xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %ab = arith.mulf %a, %b : tensor<4x?x?xf32>
+  %abc = arith.mulf %ab, %c : tensor<4x?x?xf32>
+  %m = gpt.mask %s, %abc : tensor<4x?x?xf32>, tensor<4x?x?xf32>
+  %p = gpt.softmax %m : tensor<4x?x?xf32>
+  return %p : tensor<4x?x?xf32>
+}
+
 // Made once along the scores of the first layer, used in both.
 // CHECK-LABEL: func @mask_of_two_layers
 // CHECK-NOT:   like %{{.*}} : {{.*}} tensor<4x?x?xf32> ->
