@@ -124,6 +124,31 @@ func.func @constants(%q: tensor<1x2x8xf32>, %k: tensor<1x3x8xf32>, %pad: tensor<
   return %p0, %p1, %p2, %p3, %p4, %p5 : tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x3x2xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>
 }
 
+// Each constant is small, their sum leaves 32 bits from j = 1 on.
+// CHECK-LABEL: func @far_sum
+// CHECK:       gpt.mask
+func.func @far_sum(%q: tensor<1x2x8xf32>) -> tensor<1x2x2xf32> {
+  %i = arith.constant dense<[[0], [1]]> : tensor<2x1xi32>
+  %j = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %large = arith.constant dense<536870912> : tensor<2x2xi32>
+  %less = arith.constant dense<536870911> : tensor<2x2xi32>
+  %a0 = gpt.broadcast %i like %large : tensor<2x1xi32>, tensor<2x2xi32> -> tensor<2x2xi32>
+  %b0 = gpt.broadcast %j like %large : tensor<2xi32>, tensor<2x2xi32> -> tensor<2x2xi32>
+  %a1 = arith.addi %a0, %less : tensor<2x2xi32>
+  %a2 = arith.addi %a1, %large : tensor<2x2xi32>
+  %a3 = arith.addi %a2, %large : tensor<2x2xi32>
+  %a4 = arith.addi %a3, %large : tensor<2x2xi32>
+  %b1 = arith.addi %b0, %less : tensor<2x2xi32>
+  %b2 = arith.addi %b1, %large : tensor<2x2xi32>
+  %b3 = arith.addi %b2, %large : tensor<2x2xi32>
+  %b4 = arith.addi %b3, %large : tensor<2x2xi32>
+  %see = arith.cmpi sge, %a4, %b4 : tensor<2x2xi32>
+  %s = gpt.matmul %q, %q transpose_b : tensor<1x2x8xf32>, tensor<1x2x8xf32> -> tensor<1x2x2xf32>
+  %m = gpt.mask %s, %see : tensor<1x2x2xf32>, tensor<2x2xi1>
+  %p = gpt.softmax %m : tensor<1x2x2xf32>
+  return %p : tensor<1x2x2xf32>
+}
+
 // What doubles at every op is not read to its end.
 // CHECK-LABEL: func @doubled
 // CHECK:       gpt.mask
