@@ -24,10 +24,11 @@ func.func @open(%s: tensor<2x?x?xf32>, %m: tensor<?x1xf32>) -> tensor<2x?x?xf32>
 
 // From each of several masks, and of several tensors after like.
 // CHECK-LABEL: func @several
-// CHECK-SAME:  (%{{.*}}: tensor<2x4x8xf32>, %{{.*}}: tensor<2x3x8xf32>, %{{.*}}: tensor<?x1xf32>, %{{.*}}: tensor<3xi1>, %{{.*}}: tensor<4x1xf32>, %{{.*}}: tensor<5xf32>) -> (tensor<2x4x8xf32>, tensor<4x5xf32>)
+// CHECK-SAME:  (%{{.*}}: tensor<2x4x8xf32>, %{{.*}}: tensor<2x3x8xf32>, %{{.*}}: tensor<4x1xf32>, %{{.*}}: tensor<3xi1>, %{{.*}}: tensor<4x1xf32>, %{{.*}}: tensor<5xf32>) -> (tensor<2x4x8xf32>, tensor<4x5xf32>)
 func.func @several(%q: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %a: tensor<?x1xf32>, %b: tensor<3xi1>, %c: tensor<4x1xf32>, %d: tensor<5xf32>) -> (tensor<2x?x8xf32>, tensor<?x?xf32>) {
   %o = gpt.flash_attention %q, %k, %k mask %c, %b scale 1.0 : tensor<2x?x8xf32>, tensor<2x?x8xf32> mask tensor<4x1xf32>, tensor<3xi1>
-  %y = gpt.broadcast %d like %c, %d : tensor<5xf32>, tensor<4x1xf32>, tensor<5xf32> -> tensor<?x?xf32>
+  %x = gpt.broadcast %d like %a, %d : tensor<5xf32>, tensor<?x1xf32>, tensor<5xf32> -> tensor<?x?xf32>
+  %y = gpt.mask %x, %c : tensor<?x?xf32>, tensor<4x1xf32>
   return %o, %y : tensor<2x?x8xf32>, tensor<?x?xf32>
 }
 
