@@ -340,32 +340,43 @@ bool gptc::fuzz::computeMask(Site &site) {
   return true;
 }
 
-/// What an additive mask hides, a boolean one hides too.
+/// What an additive mask hides, a boolean one hides too; what a boolean one
+/// fills may be added to before.
 bool gptc::fuzz::maskTwice(Site &site) {
-  auto op = site.pick<gpt::MaskOp>([](gpt::MaskOp each) {
-    return getElementTypeOrSelf(each.getMask().getType()).isF32();
-  });
+  auto op = site.pick<gpt::MaskOp>();
   if (!op)
     return false;
   OpBuilder &b = site.builder;
-  bool before = site.choice.chance(50);
   b.setInsertionPoint(op);
   Location loc = op.getLoc();
   Value mask = op.getMask();
-  Value low = site.splat(loc, hidden, mask);
-  Value see =
-      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, mask, low);
-  auto hide = [&](Value s) {
-    return gpt::MaskOp::create(b, loc, op.getType(), s, see, FloatAttr());
+  bool added = getElementTypeOrSelf(mask.getType()).isF32();
+  auto with = [&](Value s, Value other) {
+    return gpt::MaskOp::create(b, loc, op.getType(), s, other, FloatAttr());
   };
-  if (before) {
-    op.getSMutable().assign(hide(op.getS()));
+  if (!added) {
+    auto type = cast<RankedTensorType>(mask.getType()).clone(b.getF32Type());
+    auto all = [&](float number) {
+      Value one = arith::ConstantOp::create(
+          b, loc,
+          DenseElementsAttr::get(RankedTensorType::get({}, b.getF32Type()),
+                                 number));
+      return gpt::BroadcastOp::create(b, loc, type, one, mask);
+    };
+    Value add = arith::SelectOp::create(b, loc, mask, all(0), all(4));
+    op.getSMutable().assign(with(op.getS(), add));
+    return true;
+  }
+  Value see = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, mask,
+                                    site.splat(loc, hidden, mask));
+  if (site.choice.chance(50)) {
+    op.getSMutable().assign(with(op.getS(), see));
     return true;
   }
   b.setInsertionPointAfter(op);
   Value old = op.getResult();
   llvm::SmallVector<OpOperand *> uses(llvm::make_pointer_range(old.getUses()));
-  Value made = hide(old);
+  Value made = with(old, see);
   for (OpOperand *use : uses)
     use->set(made);
   return true;
