@@ -231,6 +231,20 @@ LogicalResult LockStep::visit(Operation *op) {
   return success();
 }
 
+void LockStep::unite(llvm::ArrayRef<const Candidate *> alike) {
+  Value to = first(alike.front()->known.value);
+  for (const Candidate *each : alike.drop_front()) {
+    Value from = first(each->known.value);
+    if (from == to)
+      continue;
+    for (Value value : equals.lookup(from)) {
+      firsts[value] = to;
+      equals[to].push_back(value);
+    }
+    equals.erase(from);
+  }
+}
+
 /// The results are known as a whole or not at all.
 LogicalResult LockStep::visitJudged(Operation *op) {
   StringRef name = op->getName().getStringRef();
@@ -244,8 +258,11 @@ LogicalResult LockStep::visitJudged(Operation *op) {
       open.push_back(op);
       return success();
     }
-    // Several values may have the same numbers by chance, as a row and its
-    // ReLU: with other numbers only the right one has.
+    // Several values may have the same numbers but for rounding, as SiLU
+    // written in two ways has, or by chance, as a row and its ReLU: with other
+    // numbers only the right one has.
+    if (found.size() > 1)
+      unite(found);
     const Candidate *right = found.front();
     for (const Candidate *each : found) {
       if (found.size() == 1)

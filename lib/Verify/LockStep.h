@@ -76,6 +76,8 @@ private:
   /// The value before that was written where result `index` of `op` comes from.
   const Candidate *writtenAt(mlir::Operation *op, unsigned index) const;
   mlir::Operation *sameOp(mlir::Operation *op) const;
+  /// From now on the numbers of all of them are equal.
+  void unite(llvm::ArrayRef<const Candidate *> alike);
   void learn(mlir::Value value, Known known);
   mlir::LogicalResult visit(mlir::Operation *op);
   mlir::LogicalResult visitJudged(mlir::Operation *op);

@@ -73,6 +73,30 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<?xi32> {
         self.assertEqual(fusions, {"fuse-epilogue", "fuse-argmax"})
         self.assertRegex(report, r"(?m)^fuse-argmax .* gpt.merge_argmax .*  ok +fused_gemm, argmax$")
 
+    def test_values_alike(self):
+        """The same numbers but for rounding, made in two ways by one GEMM; either goes on."""
+        for goes_on in ("%spelled", "%op"):
+            for returned in ("%spelled, %op", "%op, %spelled"):
+                fusions, report = self.proven(written(f"""ml_program.global private @w(#ml_program.extern<tensor<8x8xf32>>) : tensor<8x8xf32>
+ml_program.global private @g(#ml_program.extern<tensor<8xf32>>) : tensor<8xf32>
+func.func @f(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {{
+  %w = ml_program.global_load_const @w : tensor<8x8xf32>
+  %g = ml_program.global_load_const @g : tensor<8xf32>
+  %one = arith.constant dense<1.0> : tensor<4x8xf32>
+  %n = gpt.rms_norm %x, %g eps 1.0e-5 : tensor<4x8xf32>, tensor<8xf32>
+  %y = gpt.linear %n, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %a = arith.negf %y : tensor<4x8xf32>
+  %b = math.exp %a : tensor<4x8xf32>
+  %c = arith.addf %one, %b : tensor<4x8xf32>
+  %spelled = arith.divf %y, %c : tensor<4x8xf32>
+  %op = gpt.silu %y : tensor<4x8xf32>
+  %z = gpt.linear {goes_on}, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %r = arith.addf %x, %z : tensor<4x8xf32>
+  return %r, {returned} : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}}
+"""))
+                self.assertEqual(fusions, {"fuse-epilogue"})
+
     def test_several_masks(self):
         """One that fills and one that is added, the causal one between; and a mask that is computed along the scores."""
         fusions, report = self.proven(written("""func.func @f(%x: tensor<2x?x4xf32>, %pad: tensor<?xi1>, %bias: tensor<?x?xf32>, %ids: tensor<?xi32>, %rows: tensor<?x1xi32>) -> tensor<2x?x4xf32> {
