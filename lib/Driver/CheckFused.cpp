@@ -24,7 +24,8 @@ static bool isRepeated(OpOperand &operand) {
 }
 
 static LogicalResult checkOperands(Operation *op) {
-  if (isElementwise(op) || isa<func::ReturnOp>(op))
+  if (isElementwise(op) || isa<func::ReturnOp>(op) ||
+      isa<arith::ArithDialect, math::MathDialect>(op->getDialect()))
     return success();
   for (OpOperand &operand : op->getOpOperands())
     if (!isRepeated(operand) && isa<TensorType>(operand.get().getType()) &&

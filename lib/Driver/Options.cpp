@@ -79,12 +79,15 @@ static std::string applyEmit(Options &options, StringRef list) {
   return "";
 }
 
-static std::string applyDisable(Options &options, StringRef name) {
+static std::string applyDisable(Options &options, StringRef list) {
   llvm::SmallVector<StringRef> known(fusionNames());
-  std::string error = oneOf("--disable-fusion", name, known);
-  if (error.empty())
+  for (StringRef name : llvm::split(list, ',')) {
+    std::string error = oneOf("--disable-fusion", name, known);
+    if (!error.empty())
+      return error;
     options.disabledFusions.push_back(name.str());
-  return error;
+  }
+  return "";
 }
 
 /// Options of later versions, so that a script learns what is the matter.
@@ -154,7 +157,7 @@ static llvm::ArrayRef<Option> table() {
        "gpt, step, fused, dot, kernels, mlir, llvm, asm, obj, lib, header, "
        "manifest: only these, into DIR or a single one to stdout",
        applyEmit},
-      {"--disable-fusion", Form::Equals, "NAME", "leave a fusion out",
+      {"--disable-fusion", Form::Equals, "NAME,...", "leave fusions out",
        applyDisable},
       {"--remarks", Form::Equals, "CATEGORY,...",
        "say on stderr what was done and what was not, and why: fusion, "

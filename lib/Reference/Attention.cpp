@@ -130,7 +130,7 @@ Outcome gptc::reference::eval(gpt::BroadcastOp op, const Call &call) {
 
 Outcome gptc::reference::eval(gpt::AlibiOp op, const Call &call) {
   const Tensor &s = call[op.getS()];
-  auto result = std::make_shared<Tensor>(s);
+  auto result = copyOf(s);
   int64_t H = op.getSlopes().size(), Sq = s.dim(-2), Sk = s.dim(-1);
   if (failed(expectExtent(op, s.dim(-3), H, "heads of the scores")))
     return failure();
@@ -147,7 +147,7 @@ Outcome gptc::reference::eval(gpt::AlibiOp op, const Call &call) {
 
 Outcome gptc::reference::eval(gpt::CausalMaskOp op, const Call &call) {
   const Tensor &s = call[op.getS()];
-  auto result = std::make_shared<Tensor>(s);
+  auto result = copyOf(s);
   int64_t Sq = s.dim(-2), Sk = s.dim(-1);
   for (int64_t row = 0; row < s.rows(); ++row)
     for (int64_t j = 0; j < Sk; ++j)
@@ -160,7 +160,7 @@ Outcome gptc::reference::eval(gpt::MaskOp op, const Call &call) {
   const Tensor &s = call[op.getS()], &mask = call[op.getMask()];
   if (failed(expectBroadcast(op, mask, s.shape, "a mask")))
     return failure();
-  auto result = std::make_shared<Tensor>(s);
+  auto result = copyOf(s);
   for (int64_t i = 0; i < s.elements(); ++i)
     result->data[i] = maskedScore(result->data[i], mask,
                                   broadcastIndex(i, s.shape, mask.shape),
@@ -169,7 +169,7 @@ Outcome gptc::reference::eval(gpt::MaskOp op, const Call &call) {
 }
 
 Outcome gptc::reference::eval(gpt::SoftmaxOp op, const Call &call) {
-  auto result = std::make_shared<Tensor>(call[op.getX()]);
+  auto result = copyOf(call[op.getX()]);
   int64_t columns = result->columns();
   for (int64_t row = 0; row < result->rows(); ++row)
     softmaxRow({result->data.data() + row * columns, size_t(columns)},

@@ -230,6 +230,9 @@ Outcome gptc::reference::evalElementwise(const Call &call,
   if (element.isIntOrIndex()) {
     result->kind = Tensor::Kind::Int;
     result->ints.assign(result->data.begin(), result->data.end());
+    if (element.isInteger(32)) // wraps
+      for (int64_t &each : result->ints)
+        each = static_cast<int32_t>(each);
     result->data.clear();
   }
   return Results{result};

@@ -50,7 +50,7 @@ Outcome gptc::reference::eval(gpt::DropoutOp op, const Call &call) {
 }
 
 Outcome gptc::reference::eval(gpt::ScaleOp op, const Call &call) {
-  auto result = std::make_shared<Tensor>(call[op.getX()]);
+  auto result = copyOf(call[op.getX()]);
   // The factor is one f32 constant by the op's definition.
   double factor = static_cast<float>(op.getFactor().convertToDouble());
   for (double &value : result->data)

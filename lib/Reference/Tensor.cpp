@@ -50,6 +50,13 @@ TensorRef gptc::reference::makeTensor(std::vector<int64_t> shape,
   return tensor;
 }
 
+std::shared_ptr<Tensor> gptc::reference::copyOf(const Tensor &tensor) {
+  auto copy = std::make_shared<Tensor>(tensor);
+  copy->among = nullptr;
+  copy->block = 0;
+  return copy;
+}
+
 TensorRef gptc::reference::makeInts(std::vector<int64_t> shape,
                                     std::vector<int64_t> ints) {
   auto tensor = std::make_shared<Tensor>();

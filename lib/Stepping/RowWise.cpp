@@ -181,6 +181,11 @@ LogicalResult Analysis::visit(Operation *op) {
     return set(op, 1);
   if (isa<gpt::MergeHeadsOp>(op) && rank == 3 && dim == 1)
     return set(op, 0);
+  if (isa<gpt::ArgmaxOp>(op))
+    return refuse(op,
+                  "expected @forward to return logits, of which the program "
+                  "that steps chooses; what returns tokens is an entry "
+                  "without a KV cache");
   return refuse(op, "expected an op that works on each token alone, or causal "
                     "attention; '" +
                         op->getName().getStringRef() + "' may mix tokens");

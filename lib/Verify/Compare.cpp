@@ -95,17 +95,19 @@ static Difference compareColumns(const Tensor &exact,
   for (int64_t i = 0; i < exact.elements(); ++i) {
     int64_t row = i / P * N, first = i % P * exact.block;
     int64_t end = std::min(first + exact.block, N);
-    double best = inF32(among.data[row + exact.ints[i]]);
-    bool inside = actual[i] >= first && actual[i] < end;
-    largest.push_back(best);
-    if (std::isnan(best)) { // of NaNs the first
-      largest.back() = 0;
-      chosen.push_back(actual[i] == first ? 0 : NAN);
-    } else {
-      chosen.push_back(
-          inside ? inF32(among.data[row + static_cast<int64_t>(actual[i])])
-                 : NAN);
+    auto numberAt = [&](double column) {
+      return column >= first && column < end
+                 ? inF32(among.data[row + static_cast<int64_t>(column)])
+                 : NAN;
+    };
+    double best = numberAt(exact.ints[i]), got = numberAt(actual[i]);
+    // A row of nothing but NaN, or -inf: no rounding excuses another column.
+    if (std::isnan(best) || best == -INFINITY) {
+      best = 0;
+      got = actual[i] == exact.ints[i] ? 0 : NAN;
     }
+    largest.push_back(best);
+    chosen.push_back(got);
   }
   Difference result = compare(largest, largest, chosen);
   result.bound = bound;

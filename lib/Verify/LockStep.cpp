@@ -232,10 +232,13 @@ LogicalResult LockStep::visit(Operation *op) {
 }
 
 void LockStep::unite(llvm::ArrayRef<const Candidate *> alike) {
-  Value to = first(alike.front()->known.value);
+  const Known &one = alike.front()->known;
+  Value to = first(one.value);
   for (const Candidate *each : alike.drop_front()) {
     Value from = first(each->known.value);
-    if (from == to)
+    // Heads that are merged in one alone are numbers in another order.
+    if (from == to || each->known.merged != one.merged ||
+        each->known.value.getType() != one.value.getType())
       continue;
     for (Value value : equals.lookup(from)) {
       firsts[value] = to;
@@ -259,23 +262,23 @@ LogicalResult LockStep::visitJudged(Operation *op) {
       return success();
     }
     // Several values may have the same numbers but for rounding, as SiLU
-    // written in two ways has, or by chance, as a row and its ReLU: with other
-    // numbers only the right one has.
-    if (found.size() > 1)
-      unite(found);
-    const Candidate *right = found.front();
+    // written in two ways has: all of them are right. Or by chance, as a row
+    // and its ReLU: with other numbers only the right one has.
+    llvm::SmallVector<const Candidate *, 1> right;
     for (const Candidate *each : found) {
-      if (found.size() == 1)
-        break;
-      auto check = judge(op, {{value, each->known}}, name);
-      if (failed(check))
-        return failure();
-      if (!*check || (*check)->ok()) {
-        right = each;
-        break;
+      if (found.size() > 1) {
+        auto check = judge(op, {{value, each->known}}, name);
+        if (failed(check))
+          return failure();
+        if (*check && !(*check)->ok())
+          continue;
       }
+      right.push_back(each);
     }
-    pairs.push_back({value, right->known});
+    if (right.empty())
+      right.push_back(found.front());
+    unite(right);
+    pairs.push_back({value, right.front()->known});
   }
   auto check = judge(op, pairs, name);
   if (failed(check))

@@ -15,10 +15,12 @@ std::string gptc::verify::reportText(const Verification &verification) {
     made = std::max(made, check.made.size());
   }
   std::string text;
-  text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>5} {:>9} {:>6} {:>9} {:>9}  "
-                      "{:<4}  {}\n",
-                      "fusion", fusions, "place", places, "made", made, "times",
-                      "max error", "ulp", "unfused", "bound", "", "of");
+  if (!verification.checks.empty())
+    text +=
+        fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>5} {:>9} {:>6} {:>9} {:>9}  "
+                    "{:<4}  {}\n",
+                    "fusion", fusions, "place", places, "made", made, "times",
+                    "max error", "ulp", "unfused", "bound", "", "of");
   for (const FusionCheck &check : verification.checks)
     text += fmt::format(
         "{:<{}}  {:<{}}  {:<{}}  {:>5} {:>9.2e} {:>6.3g} {:>9.2e} {:>9.2e}  "
@@ -36,5 +38,10 @@ std::string gptc::verify::reportText(const Verification &verification) {
           check.worst.bound);
   for (const std::string &note : verification.notes)
     text += "note: " + note + '\n';
-  return text;
+  int64_t verified = 0;
+  for (const FusionCheck &check : verification.checks)
+    verified += check.count;
+  return text + fmt::format("{} fused ops and results verified, {} functions "
+                            "left out\n",
+                            verified, verification.leftOut);
 }

@@ -73,8 +73,7 @@ TensorRef gptc::verify::roundedToF32(const TensorRef &tensor) {
 }
 
 TensorRef gptc::verify::withMergedHeads(const Tensor &tensor) {
-  auto merged = std::make_shared<Tensor>(tensor);
-  merged->among = nullptr; // whose rows stay in their order
+  auto merged = copyOf(tensor);
   int64_t rank = tensor.rank(), H = tensor.dim(-3), T = tensor.dim(-2),
           D = tensor.dim(-1);
   merged->shape.resize(rank - 3);

@@ -112,6 +112,7 @@ Verifier::Verifier(ModuleOp module)
 }
 
 void Verifier::skip(StringRef name, const Twine &why) {
+  ++result.leftOut;
   result.notes.push_back(("@" + name + " was left out: " + why).str());
 }
 

@@ -30,8 +30,8 @@ class Spellings(Case):
                 self.assertTrue(same_bits(got, entry(**arrays, **extra, threads=2)))
 
     def test_window(self):
-        for window in (1, 3, 64, 100):
-            self.check(f"    %m = gpt.causal_mask %s window {window} : !s", causal=True, window=window)
+        for window in (1, 3, 64, 100, 2**31, 2**63 - 1):
+            self.check(f"    %m = gpt.causal_mask %s window {window} : !s", causal=True, window=min(window, 1000))
 
     def test_softcap(self):
         self.check("    %t = gpt.scale %s by 0.35355339059327379 : !s\n    %c = gpt.softcap %t at 5.0 : !s\n    %m = gpt.causal_mask %c : !s",
@@ -67,6 +67,11 @@ class Spellings(Case):
         self.check("    %w = gpt.broadcast %mask like %s : tensor<?x?xf32>, !s -> !s\n    %c = gpt.causal_mask %s : !s\n    %m = arith.addf %w, %c : !s",
                    more={"mask": ("?", "?")}, given=lambda r, sq, sk: {"mask": r.normal(size=(sq, sk)).astype(np.float32)},
                    mask=lambda extra, sq, sk: extra["mask"].astype(np.float64), causal=True)
+
+    def test_additive_mask_of_two_numbers(self):
+        self.check("    %z = arith.constant dense<0.0> : !s\n    %n = arith.constant dense<0xFF800000> : !s\n"
+                   "    %b = arith.select %mask, %z, %n : tensor<4x3x5xi1>, !s\n    %m = arith.addf %s, %b : !s", more={"mask": ((4, 3, 5), "i1")}, dynamic=False,
+                   given=lambda r, sq, sk: {"mask": r.random((4, sq, sk)) < 0.7}, mask=lambda extra, sq, sk: extra["mask"], sizes=((3, 5),))
 
     def test_boolean_padding_beside_causal(self):
         self.check("    %c = gpt.causal_mask %s : !s\n    %m = gpt.mask %c, %mask : !s, tensor<?xi1>", more={"mask": (("?",), "i1")},

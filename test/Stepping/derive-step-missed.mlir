@@ -153,3 +153,20 @@ func.func @forward(%tokens: tensor<?xi32>) -> tensor<?x16xf32> {
 }
 ml_program.global private @wte(#ml_program.extern) : tensor<16x16xf32>
 ml_program.global private @one(#ml_program.extern) : tensor<1x1xf32>
+
+// -----
+
+// CHECK: [Missed] derive-step {{.*}} Remark="expected @forward to return logits, of which the program that steps chooses; what returns tokens is an entry without a KV cache"
+func.func @forward(%tokens: tensor<?xi32>) -> tensor<?xi32> {
+  %wte = ml_program.global_load_const @wte : tensor<16x16xf32>
+  %x = gpt.embedding %wte, %tokens : tensor<16x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  %h = gpt.split_heads %x : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %s = gpt.matmul %h, %h transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %m = gpt.causal_mask %s : tensor<2x?x?xf32>
+  %p = gpt.softmax %m : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %h : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  %c = gpt.merge_heads %o : tensor<2x?x8xf32> -> tensor<?x16xf32>
+  %t = gpt.argmax %c : tensor<?x16xf32> -> tensor<?xi32>
+  return %t : tensor<?xi32>
+}
+ml_program.global private @wte(#ml_program.extern) : tensor<16x16xf32>

@@ -69,6 +69,8 @@ std::string shapeText(llvm::ArrayRef<int64_t> shape);
 
 /// `data` must have as many elements as `shape` says.
 TensorRef makeTensor(std::vector<int64_t> shape, std::vector<double> data);
+/// A copy that is to get other numbers: they are not what argmax chose.
+std::shared_ptr<Tensor> copyOf(const Tensor &tensor);
 TensorRef makeInts(std::vector<int64_t> shape, std::vector<int64_t> ints);
 /// An empty cache for a `!gpt.kv_cache` of these extents.
 TensorRef makeCache(int64_t layers, int64_t heads, int64_t headDim);

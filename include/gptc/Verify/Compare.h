@@ -59,7 +59,8 @@ Difference compare(llvm::ArrayRef<double> exact, llvm::ArrayRef<double> plain,
 /// bound of the numbers among which it did: a column is judged by the number
 /// that the reference has there, which must reach the largest one within it
 /// (that is what the difference then holds). Where both precisions chose among
-/// the same numbers, no rounding excuses another column.
+/// the same tensor, and among nothing but NaN or -inf, no rounding excuses
+/// another column.
 Difference compare(const reference::Tensor &exact,
                    const reference::Tensor &plain,
                    llvm::ArrayRef<double> actual);

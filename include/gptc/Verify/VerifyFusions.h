@@ -44,6 +44,7 @@ struct Verification {
   std::vector<FusionCheck> checks;
   /// What was left out or made smaller, and why.
   std::vector<std::string> notes;
+  int64_t leftOut = 0; ///< functions
   /// Nothing could be evaluated, or a pass failed.
   std::string error;
 

@@ -77,7 +77,7 @@ struct Attention {
             const Plan &p)
       : e(e), p(p), op(op), scratch(c.scratch),
         scale(op.getScale().convertToDouble()),
-        window(asInteger(op.getWindow())) {
+        window(windowOf(op.getWindow())) {
     if (op.getAlibi())
       slopes = constantSlopes(e, c, *op.getAlibi());
     for (Value mask : op.getMasks())

@@ -60,7 +60,8 @@ Value visibleLanes(Emitter &e, Value visible, std::optional<int64_t> window);
 /// The slopes of alibi as a constant f32 array of the module.
 Value constantSlopes(Emitter &e, KernelContext &c,
                      llvm::ArrayRef<double> slopes);
-std::optional<int64_t> asInteger(const std::optional<uint64_t> &x);
+/// None if it reaches farther than any sequence: positions have 32 bits.
+std::optional<int64_t> windowOf(const std::optional<uint64_t> &window);
 std::optional<double> asDouble(const std::optional<llvm::APFloat> &x);
 
 /// Where position `pos` of sequence `seq` lies: the block of the KV head 0, and

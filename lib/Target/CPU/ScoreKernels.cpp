@@ -137,8 +137,9 @@ Value gptc::cpu::visibleLanes(Emitter &e, Value visible,
 }
 
 std::optional<int64_t>
-gptc::cpu::asInteger(const std::optional<uint64_t> &window) {
-  return window ? std::optional<int64_t>(*window) : std::nullopt;
+gptc::cpu::windowOf(const std::optional<uint64_t> &window) {
+  return window && *window <= INT32_MAX ? std::optional<int64_t>(*window)
+                                        : std::nullopt;
 }
 
 std::optional<double> gptc::cpu::asDouble(const std::optional<APFloat> &x) {
@@ -194,7 +195,7 @@ void gptc::cpu::emitCausalMask(Emitter &e, KernelContext &c,
   mapScores(e, c, [&](Value s, Value, Value i, Value col, Value) {
     Value visible =
         e.add(e.sub(e.add(i, shift), col), 1); // of this vector's keys
-    return e.select(visibleLanes(e, visible, asInteger(op.getWindow())), s,
+    return e.select(visibleLanes(e, visible, windowOf(op.getWindow())), s,
                     e.infinity(s.getType(), true));
   });
 }

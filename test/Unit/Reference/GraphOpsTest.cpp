@@ -164,3 +164,34 @@ TEST_F(GraphOpsTest, ArgmaxTakesTheLowestOfEqualNumbers) {
   ASSERT_TRUE(succeeded(results));
   EXPECT_EQ((*results)[0]->ints, (std::vector<int64_t>{1, 0, 1, 0, 3, 2}));
 }
+
+/// Its bound is no longer that of the numbers among which argmax chose.
+TEST_F(GraphOpsTest, ScaledMaximaAreNoChoice) {
+  mlir::FailureOr<Results> results = tryRun(
+      R"mlir(
+    func.func @f(%x: tensor<?x2xf32>, %w: tensor<32x2xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>) {
+      %y, %c = gpt.fused_gemm %x : tensor<?x2xf32> argmax 16 section %w : tensor<32x2xf32> -> (tensor<?x2xf32>, tensor<?x2xi32>)
+      %s = gpt.scale %y by 1.0e6 : tensor<?x2xf32>
+      return %y, %s : tensor<?x2xf32>, tensor<?x2xf32>
+    })mlir",
+      {makeTensor({1, 2}, {1, 2}), makeTensor({32, 2}, std::vector(64, 1.0))});
+  ASSERT_TRUE(succeeded(results)) << messages;
+  EXPECT_TRUE((*results)[0]->among);
+  EXPECT_FALSE((*results)[1]->among);
+}
+
+TEST_F(GraphOpsTest, SumsOfIntegersWrap) {
+  mlir::FailureOr<Results> results = tryRun(
+      R"mlir(
+    func.func @f(%a: tensor<2xi32>, %b: tensor<2xi32>) -> (tensor<2xi32>, tensor<2xi32>) {
+      %s = arith.addi %a, %b : tensor<2xi32>
+      %d = arith.subi %a, %b : tensor<2xi32>
+      return %s, %d : tensor<2xi32>, tensor<2xi32>
+    })mlir",
+      {makeInts({2}, {INT32_MAX, INT32_MIN}), makeInts({2}, {1, 1})});
+  ASSERT_TRUE(succeeded(results)) << messages;
+  EXPECT_EQ((*results)[0]->ints,
+            (std::vector<int64_t>{INT32_MIN, INT32_MIN + 1}));
+  EXPECT_EQ((*results)[1]->ints,
+            (std::vector<int64_t>{INT32_MAX - 1, INT32_MAX}));
+}
