@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Kernel/DimAnalysis.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace gptc;
@@ -265,6 +266,18 @@ void DimClasses::addRulesOf(Operation *op) {
           for (auto [axis, extent] : llvm::enumerate(*shape))
             if (!ShapedType::isDynamic(extent))
               fix(op.getResult(), axis, extent);
+      })
+      .Case([&](tensor::ExpandShapeOp op) {
+        // By dimensions of 1; others say nothing.
+        ArrayRef<int64_t> shape = op.getResultType().getShape();
+        for (auto [axis, group] :
+             llvm::enumerate(op.getReassociationIndices())) {
+          auto isOne = [&](int64_t to) { return shape[to] == 1; };
+          auto to = llvm::find_if_not(group, isOne);
+          if (to != group.end() &&
+              std::all_of(std::next(to), group.end(), isOne))
+            unite(op.getSrc(), axis, op.getResult(), *to);
+        }
       })
       .Case([&](KVAppendOp op) {
         uniteAll({op.getKeys(), op.getValues()});

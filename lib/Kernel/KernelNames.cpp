@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelNames.h"
 #include "gptc/Kernel/KernelKind.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -25,7 +26,7 @@ StringRef gptc::kernelKind(Operation *op) {
       .Case<MaskOp, CausalMaskOp, AlibiOp>([](auto) { return "mask"; })
       .Case<KVAppendOp, KVReadOp>([](auto) { return "kv_cache"; })
       .Case<SelectRowsOp, SplitOp, SplitHeadsOp, MergeHeadsOp, PositionsOp,
-            BroadcastOp>([](auto) { return "layout"; })
+            BroadcastOp, tensor::ExpandShapeOp>([](auto) { return "layout"; })
       .Default([](Operation *) { return "elementwise"; });
 }
 

@@ -8,6 +8,9 @@
 // that, sizes are refined (RefineSizes.cpp) and results made tensors of their
 // own.
 //
+// tensor.expand_shape by dimensions of 1 is a copy, without the sizes it is
+// given: a kernel knows them.
+//
 // Refuses, at the op: control flow, calls, other dialects, scalars, constants
 // that are no splats (masks apart), sizes of 0 or beyond 32 bits, and matrices
 // or biases that are no globals (a kernel reads them packed, which a function's
@@ -62,12 +65,45 @@ bool takesConstantTensor(OpOperand &operand) {
   return isa<BroadcastOp>(op);
 }
 
+/// Whether the result has dimensions of 1 more than the operand, no others.
+bool addsOnes(tensor::ExpandShapeOp op) {
+  ArrayRef<int64_t> shape = op.getResultType().getShape();
+  return llvm::all_of(op.getReassociationIndices(), [&](auto &group) {
+    return llvm::count_if(group,
+                          [&](int64_t axis) { return shape[axis] != 1; }) <= 1;
+  });
+}
+
+/// Takes away the sizes that such ops are given, and what reads them; one of a
+/// constant becomes a constant.
+void dropGivenSizes(Block &body) {
+  SmallVector<tensor::ExpandShapeOp> ops(body.getOps<tensor::ExpandShapeOp>());
+  for (tensor::ExpandShapeOp op : llvm::make_filter_range(ops, addsOnes)) {
+    OpBuilder builder(op);
+    SmallVector<Value> folded;
+    if (succeeded(builder.tryFold(op, folded)) && !folded.empty()) {
+      op.replaceAllUsesWith(folded.front());
+      op.erase();
+      continue;
+    }
+    Value none = arith::ConstantIndexOp::create(builder, op.getLoc(), 0);
+    for (OpOperand &size : op.getOutputShapeMutable())
+      size.set(none);
+  }
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isa<tensor::DimOp>(op) && op.use_empty())
+      op.erase();
+}
+
 LogicalResult checkOp(Operation &op) {
-  if (!isa<GptDialect, arith::ArithDialect, math::MathDialect>(
-          op.getDialect()) ||
+  auto expand = dyn_cast<tensor::ExpandShapeOp>(op);
+  if (!(expand ? addsOnes(expand)
+               : isa<GptDialect, arith::ArithDialect, math::MathDialect>(
+                     op.getDialect())) ||
       op.getNumResults() == 0)
-    return op.emitOpError("has no kernel: expected gpt ops, and arith or math "
-                          "ops on tensors, between loads and the return");
+    return op.emitOpError("has no kernel: expected gpt ops, arith or math ops "
+                          "on tensors, or tensor.expand_shape by dimensions "
+                          "of 1, between loads and the return");
   if (isa<HeadPartOp>(op))
     return op.emitOpError("has no kernel: expected part of a weight (a loaded "
                           "ml_program.global); cut activations with "
@@ -222,6 +258,7 @@ LogicalResult Outliner::run(func::FuncOp entry) {
   if (failed(refineSizes(entry)))
     return failure();
   copyResults(entry);
+  dropGivenSizes(entry.getBody().front());
   for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
     if (staysInEntry(op))
       continue;

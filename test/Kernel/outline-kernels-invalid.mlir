@@ -46,3 +46,11 @@ func.func @huge(%x: tensor<1099511627776xf32>) -> tensor<1099511627776xf32> {
   %y = gpt.silu %x : tensor<1099511627776xf32>
   return %y : tensor<1099511627776xf32>
 }
+
+// -----
+
+func.func @expand_into_two(%x: tensor<6xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{has no kernel: expected gpt ops, arith or math ops on tensors, or tensor.expand_shape by dimensions of 1}}
+  %y = tensor.expand_shape %x [[0, 1]] output_shape [2, 3] : tensor<6xf32> into tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}

@@ -74,6 +74,28 @@ func.func @copies(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, ten
   return %y, %x, %y : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
 }
 
+// Dimensions of 1 more are a copy, without the sizes that are given; of a
+// constant they are a constant.
+// CHECK-LABEL: func @dimensions_of_one
+// CHECK-SAME:  %[[X:.*]]: tensor<?xi32>, %[[S:.*]]: tensor<2x?xf32>
+// CHECK-NEXT:  gpt.call @expand_shape_c1(%[[X]]) : (tensor<?xi32>) -> tensor<?x1xi32>
+// CHECK-NEXT:  gpt.call @expand_shape_b1_h2_d1(%[[S]]) : (tensor<2x?xf32>) -> tensor<1x2x?x1xf32>
+// CHECK-NEXT:  gpt.call @broadcast_t2_c3() : () -> tensor<2x3xi32>
+// CHECK-NEXT:  return
+func.func @dimensions_of_one(%x: tensor<?xi32>, %s: tensor<2x?xf32>) -> (tensor<?x1xi32>, tensor<1x2x?x1xf32>, tensor<2x3xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?xi32>
+  %m = tensor.dim %s, %c1 : tensor<2x?xf32>
+  %column = tensor.expand_shape %x [[0, 1]] output_shape [%n, 1] : tensor<?xi32> into tensor<?x1xi32>
+  %more = tensor.expand_shape %s [[0, 1], [2, 3]] output_shape [1, 2, %m, 1] : tensor<2x?xf32> into tensor<1x2x?x1xf32>
+  %two = arith.constant dense<[1, 2]> : tensor<2xi32>
+  %like = arith.constant dense<0> : tensor<2x3xi32>
+  %rows = tensor.expand_shape %two [[0, 1]] output_shape [2, 1] : tensor<2xi32> into tensor<2x1xi32>
+  %wide = gpt.broadcast %rows like %like : tensor<2x1xi32>, tensor<2x3xi32> -> tensor<2x3xi32>
+  return %column, %more, %wide : tensor<?x1xi32>, tensor<1x2x?x1xf32>, tensor<2x3xi32>
+}
+
 // CHECK:       gpt.kernel @gemm_k64_n64_q4_0(%{{.*}}: tensor<?x64xf32>, %{{.*}}: tensor<64x64xf32> {gpt.storage = "q4_0"}) -> tensor<?x64xf32>
 // CHECK-SAME:  gpt.dims = [array<i64: -1, 64>, array<i64: 64, 64>, array<i64: -1, 64>]
 // CHECK-NEXT:  gpt.linear

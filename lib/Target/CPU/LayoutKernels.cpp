@@ -62,6 +62,17 @@ void gptc::cpu::emitPositions(Emitter &e, KernelContext &c) {
   });
 }
 
+// Dimensions of 1 more: the same numbers in the same order.
+void gptc::cpu::emitExpandShape(Emitter &e, KernelContext &c) {
+  const int64_t chunk = 1024;
+  Value from = c.arg(e, 0), to = c.result(e, 0), n = c.rows(e, 0, 0);
+  forShare(e, c, e.ceilDiv(n, chunk), [&](Value unit) {
+    Value base = e.mul(unit, chunk);
+    copyRow(e, e.elem(from, base), e.elem(to, base),
+            e.min(e.sub(n, base), e.cst(chunk)));
+  });
+}
+
 void gptc::cpu::emitSplit(Emitter &e, KernelContext &c, gpt::SplitOp op) {
   const int64_t n = c.shape(0).back();
   Value x = c.arg(e, 0);

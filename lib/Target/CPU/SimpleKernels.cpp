@@ -1,5 +1,6 @@
 //===- SimpleKernels.cpp - dispatch, and what the simple kernels share ----===//
 #include "SimpleKernels.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -136,6 +137,7 @@ LogicalResult gptc::cpu::emitSimple(Emitter &e, KernelContext &c,
       .Case([&](gpt::AlibiOp o) { emitAlibi(e, c, o); })
       .Case([&](gpt::MaskOp o) { emitMask(e, c, o); })
       .Case([&](gpt::BroadcastOp o) { emitBroadcast(e, c, o); })
+      .Case([&](tensor::ExpandShapeOp) { emitExpandShape(e, c); })
       .Case([&](gpt::MatmulOp o) { emitMatmul(e, c, o); })
       .Case([&](gpt::RopeTableOp o) { emitRopeTable(e, c, o); })
       .Case([&](gpt::RotateOp o) { emitRotate(e, c, o); })

@@ -38,6 +38,7 @@ void emitCausalMask(Emitter &e, KernelContext &c, gpt::CausalMaskOp op);
 void emitAlibi(Emitter &e, KernelContext &c, gpt::AlibiOp op);
 void emitMask(Emitter &e, KernelContext &c, gpt::MaskOp op);
 void emitBroadcast(Emitter &e, KernelContext &c, gpt::BroadcastOp op);
+void emitExpandShape(Emitter &e, KernelContext &c);
 void emitMatmul(Emitter &e, KernelContext &c, gpt::MatmulOp op);
 void emitRopeTable(Emitter &e, KernelContext &c, gpt::RopeTableOp op);
 void emitRotate(Emitter &e, KernelContext &c, gpt::RotateOp op);
