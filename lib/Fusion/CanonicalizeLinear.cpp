@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "GemmParts.h"
 #include "gptc/Fusion/Passes.h"
+#include "gptc/Stepping/Elementwise.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;

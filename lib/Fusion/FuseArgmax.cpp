@@ -16,6 +16,7 @@
 #include "Epilogue.h"
 #include "GemmParts.h"
 #include "gptc/Fusion/Passes.h"
+#include "gptc/Stepping/Elementwise.h"
 #include "gptc/Stepping/Remarks.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -40,6 +41,12 @@ FailureOr<gpt::FusedGemmOp> matchArgmax(gpt::ArgmaxOp op, Refuse refuse) {
                       "got a GEMM of " +
                           Twine(gemm.numYields(0)) +
                           " values, whose numbers are written anyhow");
+  for (OpOperand &use : op.getX().getUses())
+    if (isLike(use))
+      return refuse(use.getOwner(),
+                    "expected no sizes taken of the GEMM's numbers, which the "
+                    "argmax in its epilogue does not write; take them of its "
+                    "input");
   if (!op.getX().hasOneUse())
     return refuse(op, "expected the argmax to be the only user of the GEMM's "
                       "numbers; its other users need them written");

@@ -33,12 +33,6 @@ bool gptc::isWeight(Value value) {
   return value.getDefiningOp<ml_program::GlobalLoadConstOp>();
 }
 
-bool gptc::isLike(OpOperand &use) {
-  return (isa<gpt::BroadcastOp>(use.getOwner()) &&
-          use.getOperandNumber() > 0) ||
-         isa<tensor::DimOp>(use.getOwner());
-}
-
 bool gptc::isWhole(Value value) {
   return isa<BlockArgument>(value) ||
          value.getDefiningOp<ml_program::GlobalLoadConstOp>();

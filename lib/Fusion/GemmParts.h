@@ -70,8 +70,6 @@ llvm::LogicalResult isFusable(gpt::LinearOp op, Refuse refuse);
 
 /// True if `value` is a weight: a loaded global, or a part of one.
 bool isWeight(mlir::Value value);
-/// True if the op asks for the sizes of the value only.
-bool isLike(mlir::OpOperand &use);
 /// True if `value` is an argument or a whole weight: parts can be cut from it.
 bool isWhole(mlir::Value value);
 

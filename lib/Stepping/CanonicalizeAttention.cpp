@@ -16,7 +16,7 @@
 //           %p = gpt.softmax %n
 //
 // A mask that is constant or compares positions becomes gpt.causal_mask if that
-// is what it says (ConstantMask.cpp, PositionMask.cpp); one that is computed
+// is what it says (SimplifyMasks.cpp); one that is computed
 // along the scores is computed along its own dimensions (NarrowMask.cpp).
 //
 // Changes only ops on the way from a product with transpose_b to a softmax that
@@ -44,11 +44,8 @@ namespace {
 /// Whether one use, no more, needs the numbers of `op`: not only its sizes.
 bool hasOneUser(Operation *op) {
   return op->getNumResults() == 1 &&
-         llvm::count_if(op->getUses(), [](OpOperand &use) {
-           return !isa<tensor::DimOp>(use.getOwner()) &&
-                  !(isa<gpt::BroadcastOp>(use.getOwner()) &&
-                    use.getOperandNumber() > 0);
-         }) == 1;
+         llvm::count_if(op->getUses(),
+                        [](OpOperand &use) { return !isLike(use); }) == 1;
 }
 
 /// The operand of `op` through which scores come, if it is an op that may
@@ -109,12 +106,11 @@ private:
   void hoistScales(gpt::MatmulOp scores);
   void replaceDims(Value scores, gpt::MatmulOp product);
   Value withoutScale(Value value, double &factor);
-  void visit(Operation *op, unsigned operand, bool onlyMask);
+  Operation *visit(Operation *op, unsigned operand);
   Value scaled(Location loc, Value x, double factor);
   Value visitScale(Operation *op, Value x, double factor);
   Value visitRuntimeScale(Operation *op, Value x, Value factor);
-  Value visitSelect(arith::SelectOp op, Value x, bool inverted, bool only);
-  Value masked(Location loc, Value x, Value mask, FloatAttr fill, bool only);
+  Value visitSelect(arith::SelectOp op, Value x, bool inverted);
 
   IRRewriter rewriter;
   Pass::Statistic &numChanged;
@@ -243,22 +239,8 @@ Value Canonicalizer::visitRuntimeScale(Operation *op, Value x, Value factor) {
   return x;
 }
 
-/// gpt.mask, or what says the same in fewer words.
-Value Canonicalizer::masked(Location loc, Value x, Value mask, FloatAttr fill,
-                            bool only) {
-  auto made = gpt::MaskOp::create(rewriter, loc, x.getType(), x, mask, fill);
-  Value simpler = constantMask(rewriter, made, only);
-  if (!simpler)
-    simpler = positionMask(rewriter, made, only);
-  if (!simpler)
-    return made;
-  rewriter.eraseOp(made);
-  return simpler;
-}
-
 /// select(condition, x, fill); `inverted` if x is where it is false.
-Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted,
-                                 bool only) {
+Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted) {
   Value condition = narrowMask(rewriter, op.getCondition());
   auto fill = splatConstant(inverted ? op.getTrueValue() : op.getFalseValue());
   auto type = dyn_cast<RankedTensorType>(condition.getType());
@@ -281,10 +263,12 @@ Value Canonicalizer::visitSelect(arith::SelectOp op, Value x, bool inverted,
   FloatAttr attr;
   if (std::isfinite(*fill))
     attr = rewriter.getF64FloatAttr(*fill);
-  return masked(op.getLoc(), x, condition, attr, only);
+  return gpt::MaskOp::create(rewriter, op.getLoc(), x.getType(), x, condition,
+                             attr);
 }
 
-void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
+/// What the op becomes.
+Operation *Canonicalizer::visit(Operation *op, unsigned operand) {
   rewriter.setInsertionPoint(op);
   Value x = op->getOperand(operand), made;
   Value other =
@@ -296,7 +280,7 @@ void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
     if (auto same = made.getDefiningOp<gpt::ScaleOp>();
         same && isa<gpt::ScaleOp>(op) && same.getX() == x) {
       rewriter.eraseOp(same); // nothing to change
-      return;
+      return op;
     }
   } else if (isa<arith::MulFOp, arith::DivFOp>(op)) {
     Value factor = unbroadcast(other);
@@ -306,25 +290,26 @@ void Canonicalizer::visit(Operation *op, unsigned operand, bool onlyMask) {
     Value mask = narrowMask(rewriter, other);
     if (isa<arith::SubFOp>(op))
       mask = rewriter.createOrFold<arith::NegFOp>(op->getLoc(), mask);
-    made = masked(op->getLoc(), x, mask, FloatAttr(), onlyMask);
+    made = gpt::MaskOp::create(rewriter, op->getLoc(), x.getType(), x, mask,
+                               FloatAttr());
   } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    made = visitSelect(select, x, /*inverted=*/operand == 2, onlyMask);
+    made = visitSelect(select, x, /*inverted=*/operand == 2);
   } else if (auto tanh = dyn_cast<math::TanhOp>(op)) {
     made = gpt::SoftcapOp::create(rewriter, op->getLoc(), x.getType(), x,
                                   rewriter.getF64FloatAttr(1));
   } else if (auto mask = dyn_cast<gpt::MaskOp>(op)) {
     Value narrow = narrowMask(rewriter, mask.getMask());
-    made = masked(op->getLoc(), x, narrow, mask.getFillAttr(), onlyMask);
-    if (made != x && made.getDefiningOp<gpt::MaskOp>() &&
-        narrow == mask.getMask()) {
-      rewriter.eraseOp(made.getDefiningOp()); // nothing to change
-      return;
+    if (narrow != mask.getMask()) {
+      ++numChanged;
+      rewriter.modifyOpInPlace(mask,
+                               [&] { mask.getMaskMutable().assign(narrow); });
     }
   }
   if (!made)
-    return;
+    return op;
   ++numChanged;
   rewriter.replaceOp(op, made);
+  return made.getDefiningOp();
 }
 
 void Canonicalizer::run(gpt::SoftmaxOp softmax) {
@@ -336,12 +321,16 @@ void Canonicalizer::run(gpt::SoftmaxOp softmax) {
   for (auto [op, operand] : way.steps)
     replaceDims(op->getResult(0), way.scores);
   // From the product on, so that an op sees what the ones before became.
-  bool onlyMask = llvm::count_if(way.steps, [](auto &step) {
-                    return isa<gpt::MaskOp, gpt::CausalMaskOp, arith::AddFOp,
-                               arith::SubFOp, arith::SelectOp>(step.first);
-                  }) == 1;
-  for (auto [op, operand] : llvm::reverse(way.steps))
-    visit(op, operand, onlyMask && op == way.steps.front().first);
+  llvm::SetVector<Operation *> masks;
+  Operation *last = nullptr;
+  for (auto [op, operand] : llvm::reverse(way.steps)) {
+    last = visit(op, operand);
+    if (isa<gpt::MaskOp, gpt::CausalMaskOp, arith::SelectOp>(last))
+      masks.insert(last);
+  }
+  SmallVector<Operation *> ordered(masks.takeVector());
+  numChanged += simplifyMasks(rewriter, ordered,
+                              ordered.size() == 1 && ordered.front() == last);
 }
 
 namespace {

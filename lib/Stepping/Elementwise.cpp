@@ -17,18 +17,47 @@ bool gptc::isElementwise(Operation *op) {
            })));
 }
 
-std::optional<double> gptc::splatConstant(Value value) {
+bool gptc::isElementwiseOnTensors(Operation *op) {
+  return op && op->getNumResults() == 1 && op->getNumRegions() == 0 &&
+         op->hasTrait<OpTrait::Elementwise>() &&
+         isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+         llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
+}
+
+bool gptc::isLike(OpOperand &use) {
+  return (isa<gpt::BroadcastOp>(use.getOwner()) &&
+          use.getOperandNumber() > 0) ||
+         isa<tensor::DimOp>(use.getOwner());
+}
+
+Value gptc::unbroadcast(Value value) {
+  if (auto broadcast = value.getDefiningOp<gpt::BroadcastOp>())
+    return unbroadcast(broadcast.getX());
+  if (auto splat = value.getDefiningOp<tensor::SplatOp>())
+    if (auto extract = splat.getInput().getDefiningOp<tensor::ExtractOp>())
+      if (auto type = cast<RankedTensorType>(extract.getTensor().getType());
+          type.hasStaticShape() && type.getNumElements() == 1 &&
+          type.getRank() <= splat.getType().getRank())
+        return unbroadcast(extract.getTensor());
+  return value;
+}
+
+TypedAttr gptc::constantNumber(Value value) {
   if (auto splat = value.getDefiningOp<tensor::SplatOp>())
     value = splat.getInput();
   else if (auto broadcast = value.getDefiningOp<gpt::BroadcastOp>())
     value = broadcast.getX();
   Attribute attr;
   if (!matchPattern(value, m_Constant(&attr)))
-    return std::nullopt;
-  if (auto scalar = dyn_cast<FloatAttr>(attr))
-    return scalar.getValueAsDouble();
-  auto elements = dyn_cast<DenseFPElementsAttr>(attr);
-  if (!elements || !elements.isSplat())
-    return std::nullopt;
-  return elements.getSplatValue<FloatAttr>().getValueAsDouble();
+    return {};
+  if (auto elements = dyn_cast<DenseElementsAttr>(attr))
+    attr = elements.isSplat() ? elements.getSplatValue<Attribute>() : nullptr;
+  if (!isa_and_nonnull<FloatAttr, IntegerAttr>(attr))
+    return {};
+  return cast<TypedAttr>(attr);
+}
+
+std::optional<double> gptc::splatConstant(Value value) {
+  auto number = dyn_cast_or_null<FloatAttr>(constantNumber(value));
+  return number ? std::optional(number.getValueAsDouble()) : std::nullopt;
 }

@@ -17,13 +17,17 @@ constexpr double kHidden = -1e9;
 mlir::Value constantMask(mlir::RewriterBase &rewriter, gpt::MaskOp op,
                          bool only);
 
-/// The same of a mask that compares the positions of queries and keys.
+/// The same of a mask that compares the positions of queries and keys. If
+/// `causal`, another mask hides later keys and this one need not.
 mlir::Value positionMask(mlir::RewriterBase &rewriter, gpt::MaskOp op,
-                         bool only);
+                         bool only, bool causal);
 
-/// What a value repeats: the operand of gpt.broadcast, or the tensor whose one
-/// number is that of a tensor.splat; else the value itself.
-mlir::Value unbroadcast(mlir::Value value);
+/// Says the masks of one attention, innermost first, in fewer words: what they
+/// are in the end, null for one that hid nothing. `only`: there is no other
+/// one, and it is the last op. The number of masks that changed.
+unsigned simplifyMasks(mlir::RewriterBase &rewriter,
+                       llvm::MutableArrayRef<mlir::Operation *> masks,
+                       bool only);
 
 /// A mask of some scores, made at the builder, that has only dimensions which
 /// what it is computed from has, and takes its sizes of that, not of scores;

@@ -13,24 +13,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Masks.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
+#include "gptc/Stepping/Elementwise.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace gptc;
-
-Value gptc::unbroadcast(Value value) {
-  if (auto broadcast = value.getDefiningOp<gpt::BroadcastOp>())
-    return broadcast.getX();
-  if (auto splat = value.getDefiningOp<tensor::SplatOp>())
-    if (auto extract = splat.getInput().getDefiningOp<tensor::ExtractOp>())
-      if (auto type = cast<RankedTensorType>(extract.getTensor().getType());
-          type.hasStaticShape() && type.getNumElements() == 1 &&
-          type.getRank() <= splat.getType().getRank())
-        return extract.getTensor();
-  return value;
-}
 
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
@@ -53,16 +40,8 @@ private:
   SmallVector<Value> like;                   // what has the sizes
   SmallVector<int64_t> shape;
   bool ofScores = false; // the sizes are those of scores
-  int budget = 64;       // values that are looked at; what is behind is a leaf
 };
 } // namespace
-
-static bool isElementwiseOnTensors(Operation *op) {
-  return op && op->getNumResults() == 1 && op->getNumRegions() == 0 &&
-         op->hasTrait<OpTrait::Elementwise>() &&
-         isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
-         llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
-}
 
 /// Whether `value` is made of a product of activations, element by element.
 static bool isScores(Value value) {
@@ -79,31 +58,16 @@ static bool isScores(Value value) {
   return false;
 }
 
-/// The number that all elements of a constant are; null for other values.
-static Attribute constantNumber(Value value) {
-  Attribute number;
-  if (auto splat = value.getDefiningOp<tensor::SplatOp>())
-    value = splat.getInput();
-  if (!matchPattern(value, m_Constant(&number)))
-    return {};
-  auto elements = dyn_cast<DenseElementsAttr>(number);
-  if (!elements)
-    return number;
-  return elements.isSplat() ? elements.getSplatValue<Attribute>() : Attribute();
-}
-
 void Narrower::read(Value value) {
   if (leaves.contains(value) || numbers.contains(value))
     return;
   if (auto broadcast = value.getDefiningOp<gpt::BroadcastOp>())
     ofScores |= llvm::any_of(broadcast.getLike(), isScores);
-  Value leaf = value;
-  for (Value next = unbroadcast(leaf); next != leaf; next = unbroadcast(leaf))
-    leaf = next;
+  Value leaf = unbroadcast(value);
   Operation *op = leaf.getDefiningOp();
   if (Attribute number = constantNumber(leaf)) {
     numbers[value] = number;
-  } else if (leaf != value || !isElementwiseOnTensors(op) || budget-- <= 0) {
+  } else if (leaf != value || !isElementwiseOnTensors(op)) {
     leaves[value] = leaf;
   } else if (!ops.contains(op)) {
     for (Value operand : op->getOperands())
@@ -128,8 +92,7 @@ Value Narrower::widened(Value value) {
 }
 
 Value Narrower::run(Value mask) {
-  for (Value next = unbroadcast(mask); next != mask; next = unbroadcast(mask))
-    mask = next;
+  mask = unbroadcast(mask);
   if (!isElementwiseOnTensors(mask.getDefiningOp()))
     return mask;
   read(mask);

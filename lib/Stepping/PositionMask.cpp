@@ -10,10 +10,12 @@
 // Also: a constant 0, 1, 2, .. as positions; constants added to either side;
 // the operands and the predicate the other way round; `andi` with another
 // comparison, which makes the window (i - j < w); xori with true and ori for
-// hidden keys; select(see, 0, -inf) as an additive mask.
+// hidden keys; select(see, 0, -inf) as an additive mask; the window alone,
+// where another mask of the attention is causal.
 //
 // Refuses positions of which it is not known how the last query's relates to
-// the last key's: those of one sequence are equal, constants are read.
+// the last key's: those of one sequence are equal, those of static length and
+// constants are counted.
 //
 //===----------------------------------------------------------------------===//
 #include "Masks.h"
@@ -48,12 +50,16 @@ struct Sum {
 
 class Reader {
 public:
-  /// Whether `value` is known to be what `least` and `most` say then.
+  /// Reads which keys a condition shows, or hides if `negated`, into `least`
+  /// and `most`. False for a condition that says anything else.
   bool readCondition(Value value, bool negated);
+  /// The same of numbers that are added: 0 where a key is visible. `filled` if
+  /// it is hidden by a finite number.
   bool readAdditive(Value value, bool &filled);
 
   Indices i, j;
-  std::optional<int64_t> least, most; // of i - j, where a key is visible
+  // A key is visible if i - j is from `least` to `most`; none: no such bound.
+  std::optional<int64_t> least, most;
 
 private:
   bool readCompare(arith::CmpIOp op, bool negated);
@@ -64,27 +70,20 @@ private:
 };
 } // namespace
 
-/// The only dimension that is not 1, counted from the last; none if there is
-/// no such dimension or another one.
-static std::optional<int64_t> soleDim(RankedTensorType type) {
-  std::optional<int64_t> dim;
-  for (auto [axis, size] : llvm::enumerate(llvm::reverse(type.getShape())))
-    if (size != 1) {
-      if (dim)
-        return std::nullopt;
-      dim = axis;
-    }
-  return dim;
-}
-
-/// Puts indices along the dimension that a tensor of this type has.
+/// Puts indices along the dimension of a tensor that is not 1: none if there is
+/// none, or another one, or it is neither that of queries nor of keys.
 static std::optional<Sum> alongDim(RankedTensorType type, Indices indices,
                                    int64_t constant) {
-  std::optional<int64_t> dim = soleDim(type);
-  if (!dim || *dim > 1)
+  ArrayRef<int64_t> shape = type.getShape();
+  if (llvm::count_if(shape, [](int64_t size) { return size != 1; }) != 1)
     return std::nullopt;
   Sum sum;
-  (*dim == 0 ? sum.j : sum.i) = indices;
+  if (shape.back() != 1)
+    sum.j = indices;
+  else if (shape[shape.size() - 2] != 1)
+    sum.i = indices;
+  else
+    return std::nullopt;
   sum.constant = constant;
   return sum;
 }
@@ -95,10 +94,6 @@ static std::optional<Sum> readConstant(DenseIntElementsAttr constant) {
     numbers.push_back(each.getSExtValue());
   if (numbers.empty() || std::abs(numbers.front()) > kFar)
     return std::nullopt;
-  Sum sum;
-  sum.constant = numbers.front();
-  if (constant.isSplat())
-    return sum;
   for (auto [n, each] : llvm::enumerate(numbers))
     if (each != numbers.front() + static_cast<int64_t>(n))
       return std::nullopt;
@@ -130,19 +125,14 @@ std::optional<Sum> Reader::readSum(Value left, Value right, int64_t sign) {
 std::optional<Sum> Reader::readSum(Value value) {
   if (budget-- <= 0)
     return std::nullopt;
-  if (Value inner = unbroadcast(value); inner != value)
-    return readSum(inner);
+  value = unbroadcast(value);
   Operation *op = value.getDefiningOp();
   if (!op)
     return std::nullopt;
-  if (auto splat = dyn_cast<tensor::SplatOp>(op)) {
-    IntegerAttr number;
-    if (!matchPattern(splat.getInput(), m_Constant(&number)) ||
-        std::abs(number.getInt()) > kFar)
-      return std::nullopt;
+  if (auto number = dyn_cast_or_null<IntegerAttr>(constantNumber(value))) {
     Sum sum;
     sum.constant = number.getInt();
-    return sum;
+    return std::abs(sum.constant) <= kFar ? std::optional(sum) : std::nullopt;
   }
   DenseIntElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
@@ -199,17 +189,15 @@ bool Reader::readCompare(arith::CmpIOp op, bool negated) {
 bool Reader::readCondition(Value value, bool negated) {
   if (budget-- <= 0)
     return false;
-  if (Value inner = unbroadcast(value); inner != value)
-    return readCondition(inner, negated);
+  value = unbroadcast(value);
   Operation *op = value.getDefiningOp();
   if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op))
     return readCompare(compare, negated);
   if (isa_and_nonnull<arith::XOrIOp>(op))
     for (unsigned n : {0, 1}) {
-      DenseIntElementsAttr constant;
-      if (matchPattern(unbroadcast(op->getOperand(n)), m_Constant(&constant)) &&
-          constant.isSplat() && constant.getElementType().isInteger(1) &&
-          constant.getSplatValue<bool>())
+      auto number = dyn_cast_or_null<IntegerAttr>(
+          constantNumber(unbroadcast(op->getOperand(n))));
+      if (number && number.getValue().isAllOnes())
         return readCondition(op->getOperand(1 - n), !negated);
     }
   if (negated ? isa_and_nonnull<arith::OrIOp>(op)
@@ -221,11 +209,7 @@ bool Reader::readCondition(Value value, bool negated) {
 
 /// select(visible, 0, hidden), or the other way round.
 bool Reader::readAdditive(Value value, bool &filled) {
-  if (budget-- <= 0)
-    return false;
-  if (Value inner = unbroadcast(value); inner != value)
-    return readAdditive(inner, filled);
-  auto select = value.getDefiningOp<arith::SelectOp>();
+  auto select = unbroadcast(value).getDefiningOp<arith::SelectOp>();
   if (!select)
     return false;
   auto a = splatConstant(select.getTrueValue()),
@@ -239,7 +223,8 @@ bool Reader::readAdditive(Value value, bool &filled) {
   return readCondition(select.getCondition(), inverted);
 }
 
-Value gptc::positionMask(RewriterBase &rewriter, gpt::MaskOp op, bool only) {
+Value gptc::positionMask(RewriterBase &rewriter, gpt::MaskOp op, bool only,
+                         bool causal) {
   Reader reader;
   bool filled = op.getFill() && op.getFill()->isFinite();
   if (filled && !(op.getFill()->convertToDouble() <= kHidden))
@@ -257,7 +242,9 @@ Value gptc::positionMask(RewriterBase &rewriter, gpt::MaskOp op, bool only) {
     offset = i.length - j.length;
   }
   // Filled with a finite number, a row without any key is an even mixture.
-  if (reader.least != offset || (filled && (!only || offset > 0)))
+  if (filled && (!only || offset > 0))
+    return {};
+  if (causal ? reader.least > offset : reader.least != offset)
     return {};
   IntegerAttr window;
   if (reader.most) {

@@ -41,3 +41,13 @@ func.func @of_a_part(%x: tensor<?x16xf32>, %w: tensor<300x16xf32>) -> (tensor<?x
   %t = gpt.argmax %b : tensor<?x200xf32> -> tensor<?xi32>
   return %a, %t : tensor<?x100xf32>, tensor<?xi32>
 }
+
+// CHECK-DAG: [Missed] fuse-argmax {{.*}}Function=sizes_of_logits | Remark="expected no sizes taken of the GEMM's numbers, which the argmax in its epilogue does not write; take them of its input"
+// SAME-LABEL: func @sizes_of_logits
+// SAME:       gpt.argmax
+func.func @sizes_of_logits(%x: tensor<?x16xf32>, %w: tensor<300x16xf32>, %b: tensor<300xf32>) -> (tensor<?x300xf32>, tensor<?xi32>) {
+  %y = gpt.linear %x, %w : tensor<?x16xf32>, tensor<300x16xf32> -> tensor<?x300xf32>
+  %t = gpt.argmax %y : tensor<?x300xf32> -> tensor<?xi32>
+  %z = gpt.broadcast %b like %y : tensor<300xf32>, tensor<?x300xf32> -> tensor<?x300xf32>
+  return %z, %t : tensor<?x300xf32>, tensor<?xi32>
+}

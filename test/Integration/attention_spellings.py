@@ -242,6 +242,13 @@ class Spellings(Case):
                    f"    %e = arith.cmpi sle, %j, %i : {words}\n    %m = gpt.mask %s, %e : !s, {bits}")
         self.check(before + "----\n" + compare, more={"tokens": (("?",), "i32")}, given=lambda r, sq, sk: {"tokens": np.zeros(sq, np.int32)},
                    sizes=((5, 5), (70, 70), (131, 131)), causal=True)
+        # A window as a mask of its own; keys before the query alone, which is no causal mask but one that is computed.
+        given = {"more": {"tokens": (("?",), "i32")}, "given": lambda r, sq, sk: {"tokens": np.zeros(sq, np.int32)}, "sizes": ((5, 5), (70, 70), (131, 131))}
+        rows = compare.replace("%m = gpt.mask", "%a = gpt.mask")
+        window = (f"\n    %three = arith.constant dense<3> : tensor<1xi32>\n    %wide = gpt.broadcast %three like %s : tensor<1xi32>, !s -> {words}\n"
+                  f"    %end = arith.addi %j, %wide : {words}\n    %near = arith.cmpi sgt, %end, %i : {words}\n    %m = gpt.mask %a, %near : !s, {bits}")
+        self.check(before + "----\n" + rows + window, causal=True, window=3, **given)
+        self.check(before + "----\n" + compare.replace("sle", "slt"), mask=lambda extra, sq, sk: np.arange(sk) < np.arange(sq)[:, None], **given)
         text = STEP.replace("    %m = gpt.causal_mask %b window 70 : tensor<4x?x?xf32>\n", before + compare.replace("gpt.mask %s", "gpt.mask %b").replace(
             "!s", tensor((4, "?", "?"))))
         self.assertNotIn("causal_mask", text)

@@ -130,3 +130,98 @@ func.func @constants(%q: tensor<1x2x8xf32>, %k: tensor<1x3x8xf32>) -> (tensor<1x
   %p1 = gpt.softmax %m1 : tensor<1x2x3xf32>
   return %p, %p1 : tensor<1x2x3xf32>, tensor<1x2x3xf32>
 }
+
+// The window alone, where another mask is causal: behind it, before it (and a
+// bound that the causal mask implies), both as comparisons.
+// CHECK-LABEL: func @window_alone
+// CHECK:       gpt.matmul
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} : tensor<2x?x?xf32>
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} window 4 : tensor<2x?x?xf32>
+// CHECK-NEXT:  gpt.softmax
+// CHECK:       gpt.matmul
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} window 4 : tensor<2x?x?xf32>
+// CHECK-NEXT:  gpt.softcap
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} : tensor<2x?x?xf32>
+// CHECK-NEXT:  gpt.softmax
+// CHECK:       gpt.matmul
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} : tensor<2x?x?xf32>
+// CHECK-NEXT:  gpt.mask %{{.*}}, %{{.*}} : tensor<2x?x?xf32>, tensor<?xi1>
+// CHECK-NEXT:  gpt.scale
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} window 4 : tensor<2x?x?xf32>
+// CHECK-NEXT:  gpt.softmax
+func.func @window_alone(%q: tensor<2x?x8xf32>, %tokens: tensor<?xi32>, %pad: tensor<?xi1>) -> (!s, !s, !s) {
+  %c0 = arith.constant 0 : index
+  %pos = gpt.positions %tokens : tensor<?xi32>
+  %n = tensor.dim %tokens, %c0 : tensor<?xi32>
+  %column = tensor.expand_shape %pos [[0, 1]] output_shape [%n, 1] : tensor<?xi32> into tensor<?x1xi32>
+  %i = gpt.broadcast %column like %column, %pos : tensor<?x1xi32>, tensor<?x1xi32>, tensor<?xi32> -> tensor<?x?xi32>
+  %j = gpt.broadcast %pos like %i : tensor<?xi32>, tensor<?x?xi32> -> tensor<?x?xi32>
+  %four = arith.constant dense<4> : tensor<i32>
+  %fours = gpt.broadcast %four like %i : tensor<i32>, tensor<?x?xi32> -> tensor<?x?xi32>
+  %far = arith.subi %i, %j : tensor<?x?xi32>
+  %near = arith.cmpi slt, %far, %fours : tensor<?x?xi32>
+  %s = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %c = gpt.causal_mask %s : !s
+  %m = gpt.mask %c, %near : !s, tensor<?x?xi1>
+  %p = gpt.softmax %m : !s
+  %end = arith.addi %j, %fours : tensor<?x?xi32>
+  %near1 = arith.cmpi sgt, %end, %i : tensor<?x?xi32>
+  %ahead = arith.addi %i, %fours : tensor<?x?xi32>
+  %most = arith.cmpi sle, %j, %ahead : tensor<?x?xi32>
+  %both = arith.andi %near1, %most : tensor<?x?xi1>
+  %s1 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %m1 = gpt.mask %s1, %both : !s, tensor<?x?xi1>
+  %t1 = gpt.softcap %m1 at 5.0 : !s
+  %c1 = gpt.causal_mask %t1 : !s
+  %p1 = gpt.softmax %c1 : !s
+  %before = arith.cmpi sle, %j, %i : tensor<?x?xi32>
+  %s2 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %c2 = gpt.mask %s2, %before : !s, tensor<?x?xi1>
+  %d2 = gpt.mask %c2, %pad : !s, tensor<?xi1>
+  %t2 = gpt.scale %d2 by 0.5 : !s
+  %m2 = gpt.mask %t2, %near1 : !s, tensor<?x?xi1>
+  %p2 = gpt.softmax %m2 : !s
+  return %p, %p1, %p2 : !s, !s, !s
+}
+
+// Positions of two sequences of known lengths: the last query is at the last
+// key, which is one further.
+// CHECK-LABEL: func @two_lengths
+// CHECK:       gpt.matmul
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} : tensor<1x2x3xf32>
+// CHECK-NEXT:  gpt.softmax
+func.func @two_lengths(%q: tensor<1x2x8xf32>, %k: tensor<1x3x8xf32>, %x: tensor<2xi32>, %y: tensor<3xi32>) -> tensor<1x2x3xf32> {
+  %queries = gpt.positions %x : tensor<2xi32>
+  %keys = gpt.positions %y : tensor<3xi32>
+  %column = tensor.expand_shape %queries [[0, 1]] output_shape [2, 1] : tensor<2xi32> into tensor<2x1xi32>
+  %i = gpt.broadcast %column like %column, %keys : tensor<2x1xi32>, tensor<2x1xi32>, tensor<3xi32> -> tensor<2x3xi32>
+  %j = gpt.broadcast %keys like %i : tensor<3xi32>, tensor<2x3xi32> -> tensor<2x3xi32>
+  %one = arith.constant dense<1> : tensor<2x3xi32>
+  %next = arith.addi %i, %one : tensor<2x3xi32>
+  %see = arith.cmpi sge, %next, %j : tensor<2x3xi32>
+  %s = gpt.matmul %q, %k transpose_b : tensor<1x2x8xf32>, tensor<1x3x8xf32> -> tensor<1x2x3xf32>
+  %m = gpt.mask %s, %see : tensor<1x2x3xf32>, tensor<2x3xi1>
+  %p = gpt.softmax %m : tensor<1x2x3xf32>
+  return %p : tensor<1x2x3xf32>
+}
+
+// Beside a mask that hides nothing.
+// CHECK-LABEL: func @window_and_nothing
+// CHECK:       gpt.matmul
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} window 1 : tensor<1x2x2xf32>
+// CHECK-NEXT:  gpt.causal_mask %{{.*}} : tensor<1x2x2xf32>
+// CHECK-NEXT:  gpt.softmax
+func.func @window_and_nothing(%q: tensor<1x2x8xf32>) -> tensor<1x2x2xf32> {
+  %i = arith.constant dense<[[0], [1]]> : tensor<2x1xi32>
+  %j = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %all = arith.constant dense<true> : tensor<2x2xi1>
+  %a = gpt.broadcast %i like %all : tensor<2x1xi32>, tensor<2x2xi1> -> tensor<2x2xi32>
+  %b = gpt.broadcast %j like %all : tensor<2xi32>, tensor<2x2xi1> -> tensor<2x2xi32>
+  %near = arith.cmpi sle, %a, %b : tensor<2x2xi32>
+  %s = gpt.matmul %q, %q transpose_b : tensor<1x2x8xf32>, tensor<1x2x8xf32> -> tensor<1x2x2xf32>
+  %m = gpt.mask %s, %near : tensor<1x2x2xf32>, tensor<2x2xi1>
+  %n = gpt.mask %m, %all : tensor<1x2x2xf32>, tensor<2x2xi1>
+  %c = gpt.causal_mask %n : tensor<1x2x2xf32>
+  %p = gpt.softmax %c : tensor<1x2x2xf32>
+  return %p : tensor<1x2x2xf32>
+}
