@@ -114,7 +114,8 @@ def main():
     tool, out = sys.argv[1:]
     os.makedirs(out, exist_ok=True)
     stems = sorted(os.path.basename(path)[:-len("-missed.mlir")] for path in glob.glob(os.path.join(ROOT, "test", "Fusion", "*-missed.mlir")))
-    index = ["# Fusions", "", "Made from the tests of test/Fusion by docs/fusions.py; `ninja gptc-doc` renews them.", ""]
+    index = ["# Fusions", "", "Made from the tests of test/Fusion by docs/fusions.py; `ninja gptc-doc` renews them.",
+             "The examples are for gptc-opt: several take weights as arguments, which gptc refuses, since a kernel reads a global packed.", ""]
     for stem in stems:
         text, title = page(tool, stem)
         with open(os.path.join(out, stem + ".md"), "w", encoding="utf-8") as f:

@@ -1,5 +1,6 @@
 // RUN: gptc-opt %s --gpt-canonicalize-attention --gpt-fuse-attention | FileCheck %s
 
+// Page:
 // CHECK-LABEL: func @dense
 // CHECK-SAME:  %[[Q:.*]]: tensor<4x?x8xf32>, %[[K:.*]]: tensor<2x?x8xf32>, %[[V:.*]]: tensor<2x?x8xf32>
 // CHECK-NEXT:  gpt.flash_attention %[[Q]], %[[K]], %[[V]] causal scale 0.5 groups 2
@@ -101,6 +102,55 @@ func.func @masks(%q: tensor<4x?x8xf32>, %b: tensor<?x?xi1>, %a: tensor<4x?x?xf32
   %p2 = gpt.softmax %c2 : tensor<4x?x?xf32>
   %o2 = gpt.matmul %p2, %q : tensor<4x?x?xf32>, tensor<4x?x8xf32> -> tensor<4x?x8xf32>
   return %o, %o1, %o2 : tensor<4x?x8xf32>, tensor<4x?x8xf32>, tensor<4x?x8xf32>
+}
+
+// Page: Masks, one of each spelling: positions that are compared, along rows
+// with tensor.expand_shape, and a window by itself; arith.select of scores and
+// a constant; padding, true where a key is visible; numbers of a constant that
+// are added. gpt.causal_mask needs none of the first.
+// CHECK-LABEL: func @mask_spellings
+// CHECK-SAME:  %[[Q:[a-z0-9]*]]: tensor<4x?x8xf32>, %{{.*}}: tensor<?xi32>, %[[K:[a-z0-9]*]]: tensor<?x?xi1>, %[[P:[a-z0-9]*]]: tensor<?xi1>
+// CHECK-NEXT:  %[[B:.*]] = arith.constant
+// CHECK-NEXT:  gpt.flash_attention %[[Q]], %[[Q]], %[[Q]] mask %[[K]], %[[P]], %[[B]] causal window 128 scale 1.0
+func.func @mask_spellings(%q: tensor<4x?x8xf32>, %tokens: tensor<?xi32>, %keep: tensor<?x?xi1>, %padding: tensor<?xi1>) -> tensor<4x?x8xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %pos = gpt.positions %tokens : tensor<?xi32>
+  %zero = arith.constant 0 : index
+  %count = tensor.dim %tokens, %zero : tensor<?xi32>
+  %rows = tensor.expand_shape %pos [[0, 1]] output_shape [%count, 1] : tensor<?xi32> into tensor<?x1xi32>
+  %i = gpt.broadcast %rows like %rows, %pos : tensor<?x1xi32>, tensor<?x1xi32>, tensor<?xi32> -> tensor<?x?xi32>
+  %j = gpt.broadcast %pos like %rows, %pos : tensor<?xi32>, tensor<?x1xi32>, tensor<?xi32> -> tensor<?x?xi32>
+  %before = arith.cmpi sle, %j, %i : tensor<?x?xi32>
+  %causal = gpt.mask %s, %before : tensor<4x?x?xf32>, tensor<?x?xi1>
+  %size = arith.constant dense<128> : tensor<1xi32>
+  %sizes = gpt.broadcast %size like %i : tensor<1xi32>, tensor<?x?xi32> -> tensor<?x?xi32>
+  %far = arith.subi %i, %j : tensor<?x?xi32>
+  %near = arith.cmpi slt, %far, %sizes : tensor<?x?xi32>
+  %window = gpt.mask %causal, %near : tensor<4x?x?xf32>, tensor<?x?xi1>
+  %wide = gpt.broadcast %keep like %s : tensor<?x?xi1>, tensor<4x?x?xf32> -> tensor<4x?x?xi1>
+  %none = arith.constant dense<0xFF800000> : tensor<f32>
+  %hidden = gpt.broadcast %none like %s : tensor<f32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %kept = arith.select %wide, %window, %hidden : tensor<4x?x?xi1>, tensor<4x?x?xf32>
+  %padded = gpt.mask %kept, %padding : tensor<4x?x?xf32>, tensor<?xi1>
+  %heads = arith.constant dense<[[[0.5]], [[0.25]], [[0.125]], [[0.0]]]> : tensor<4x1x1xf32>
+  %bias = gpt.broadcast %heads like %s : tensor<4x1x1xf32>, tensor<4x?x?xf32> -> tensor<4x?x?xf32>
+  %sum = arith.addf %padded, %bias : tensor<4x?x?xf32>
+  %p = gpt.softmax %sum : tensor<4x?x?xf32>
+  %o = gpt.matmul %p, %q : tensor<4x?x?xf32>, tensor<4x?x8xf32> -> tensor<4x?x8xf32>
+  return %o : tensor<4x?x8xf32>
+}
+
+// Page: A constant that is added and says no more than the causal mask.
+// CHECK-LABEL: func @constant_mask
+// CHECK-SAME:  %[[Q:[a-z0-9]*]]: tensor<4x3x8xf32>
+// CHECK-NEXT:  gpt.flash_attention %[[Q]], %[[Q]], %[[Q]] causal scale 1.0
+func.func @constant_mask(%q: tensor<4x3x8xf32>) -> tensor<4x3x8xf32> {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x3x8xf32>, tensor<4x3x8xf32> -> tensor<4x3x3xf32>
+  %upper = arith.constant dense<[[[0.0, -1.0e9, -1.0e9], [0.0, 0.0, -1.0e9], [0.0, 0.0, 0.0]]]> : tensor<1x3x3xf32>
+  %m = gpt.mask %s, %upper : tensor<4x3x3xf32>, tensor<1x3x3xf32>
+  %p = gpt.softmax %m : tensor<4x3x3xf32>
+  %o = gpt.matmul %p, %q : tensor<4x3x3xf32>, tensor<4x3x8xf32> -> tensor<4x3x8xf32>
+  return %o : tensor<4x3x8xf32>
 }
 
 // Several masks, as they are written: one of each kind, in either order; added
