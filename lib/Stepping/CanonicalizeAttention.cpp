@@ -16,8 +16,8 @@
 //           %p = gpt.softmax %n
 //
 // A mask that is constant or compares positions becomes gpt.causal_mask if that
-// is what it says (SimplifyMasks.cpp); one that is computed
-// along the scores is computed along its own dimensions (NarrowMask.cpp).
+// is what it says (SimplifyMasks.cpp); one that is computed along the scores is
+// computed along its own dimensions (NarrowMask.cpp).
 //
 // Changes only ops on the way from a product with transpose_b to a softmax that
 // have no other user, and what scales q and k. Numbers change by rounding at

@@ -47,6 +47,9 @@ CASES = {
                     {"x": f(2, 8), "r": i(4)}, [{"r": i(9)}, {"x": f(2, 3)}], 1),
     "split_rows": ({"x": "?x8xf32"}, {}, "%o, %z = gpt.split %x : tensor<?x8xf32> -> tensor<4x3xf32>, tensor<?x5xf32>", "4x3xf32", {"x": f(4, 8)}, [{"x": f(1, 8)}, {"x": f(5, 8)}], 1),
     "alibi_heads": ({"x": "?x?x?xf32"}, {}, "%o = gpt.alibi %x slopes [0.0, 0.0] : tensor<?x?x?xf32>", "?x?x?xf32", {"x": f(2, 3, 3)}, [{"x": f(7, 3, 3)}, {"x": f(1, 3, 3)}], 1),
+    "expand_rows": ({"x": "?xf32", "y": "3x1xf32"}, {}, "%z = arith.constant 0 : index\n    %n = tensor.dim %x, %z : tensor<?xf32>\n"
+                    "    %e = tensor.expand_shape %x [[0, 1]] output_shape [%n, 1] : tensor<?xf32> into tensor<?x1xf32>\n"
+                    "    %o = gpt.broadcast %e like %y : tensor<?x1xf32>, tensor<3x1xf32> -> tensor<3x1xf32>", "3x1xf32", {"x": f(3), "y": f(3, 1)}, [{"x": f(9)}, {"x": f(2)}], 1),
     # The size comes from an op behind others.
     "through_a_chain": ({"x": "?x?xf32", "y": "?x?xf32"}, {"w": "8xf32"}, "%a = arith.addf %x, %y : tensor<?x?xf32>\n    %b = gpt.silu %a : tensor<?x?xf32>\n"
                         "    %c = gpt.broadcast %w like %b : tensor<8xf32>, tensor<?x?xf32> -> tensor<?x?xf32>\n    %z = arith.subf %b, %b : tensor<?x?xf32>\n"
@@ -108,6 +111,31 @@ class Sizes(unittest.TestCase):
                 for name in "cd":
                     self.assertTrue(np.array_equal(found[name], x))
                 self.assertEqual(found["j"].view(np.int32).tolist(), ids.tolist())
+
+    def test_dimensions_of_one(self):
+        mlir = written("""module attributes {gpt.name = "sizes"} {
+  func.func @f(%x: tensor<2x?xf32> {gpt.arg = "x"}, %i: tensor<?xi32> {gpt.arg = "i"}, %b: tensor<?xi1> {gpt.arg = "b"})
+      -> (tensor<1x2x?x1xf32> {gpt.result = "o"}, tensor<?x1xi32> {gpt.result = "j"}, tensor<1x?xi1> {gpt.result = "c"}) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %l = tensor.dim %x, %one : tensor<2x?xf32>
+    %m = tensor.dim %i, %zero : tensor<?xi32>
+    %n = tensor.dim %b, %zero : tensor<?xi1>
+    %o = tensor.expand_shape %x [[0, 1], [2, 3]] output_shape [1, 2, %l, 1] : tensor<2x?xf32> into tensor<1x2x?x1xf32>
+    %j = tensor.expand_shape %i [[0, 1]] output_shape [%m, 1] : tensor<?xi32> into tensor<?x1xi32>
+    %c = tensor.expand_shape %b [[0, 1]] output_shape [1, %n] : tensor<?xi1> into tensor<1x?xi1>
+    return %o, %j, %c : tensor<1x2x?x1xf32>, tensor<?x1xi32>, tensor<1x?xi1>
+  }
+}
+""")
+        random = np.random.default_rng(4)
+        with Package(compiled(mlir)).open({}) as model, model.session() as session:
+            for n in (1, 17, 1030):
+                x, i, b = random.normal(size=(2, n)).astype(np.float32), np.arange(-3, n - 3, dtype=np.int32), random.integers(0, 2, n).astype(np.int32)
+                found = session.run("f", {"x": x, "i": i, "b": b}, list("ojc"))
+                for name, expected in (("o", x.reshape(1, 2, n, 1)), ("j", i.reshape(n, 1)), ("c", b.reshape(1, n))):
+                    self.assertEqual(found[name].shape, expected.shape)
+                    self.assertTrue(np.array_equal(found[name].view(expected.dtype), expected), name)
 
     def test_command_line(self):
         """The same through gptc-run, whose inputs are a file."""

@@ -167,7 +167,8 @@ func.func @two_lengths(%q: tensor<1x2x8xf32>, %k: tensor<1x3x8xf32>, %x: tensor<
 
 // The window alone: no causal mask; one that fills with a finite number beside
 // the causal one; later keys that are hidden no longer, +inf after a factor
-// below 0 or -5 after a softcap; a window of no key.
+// below 0, -5 after a softcap or -1e4 of a mask; a window of no key; a mask that
+// hides the query itself.
 // CHECK-LABEL: func @window_alone
 // CHECK:       gpt.mask
 // CHECK:       gpt.causal_mask
@@ -180,7 +181,12 @@ func.func @two_lengths(%q: tensor<1x2x8xf32>, %k: tensor<1x3x8xf32>, %x: tensor<
 // CHECK-NEXT:  gpt.mask
 // CHECK:       gpt.causal_mask
 // CHECK-NEXT:  gpt.mask
-func.func @window_alone(%q: tensor<2x?x8xf32>, %x: tensor<?xi32>) -> (!s, !s, !s, !s, !s) {
+// CHECK-NEXT:  gpt.mask
+// CHECK:       gpt.causal_mask
+// CHECK-NEXT:  gpt.mask
+// CHECK:       gpt.causal_mask
+// CHECK-NEXT:  gpt.mask
+func.func @window_alone(%q: tensor<2x?x8xf32>, %x: tensor<?xi32>, %pad: tensor<?xi1>) -> (!s, !s, !s, !s, !s, !s, !s) {
   %c0 = arith.constant 0 : index
   %pos = gpt.positions %x : tensor<?xi32>
   %n = tensor.dim %x, %c0 : tensor<?xi32>
@@ -213,9 +219,19 @@ func.func @window_alone(%q: tensor<2x?x8xf32>, %x: tensor<?xi32>) -> (!s, !s, !s
   %p3 = gpt.softmax %m3 : !s
   %s4 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
   %c4 = gpt.causal_mask %s4 : !s
-  %m4 = gpt.mask %c4, %never : !s, !b
+  %t4 = gpt.mask %c4, %pad fill -1.0e4 : !s, tensor<?xi1>
+  %m4 = gpt.mask %t4, %near : !s, !b
   %p4 = gpt.softmax %m4 : !s
-  return %p, %p1, %p2, %p3, %p4 : !s, !s, !s, !s, !s
+  %s5 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %c5 = gpt.causal_mask %s5 : !s
+  %m5 = gpt.mask %c5, %never : !s, !b
+  %p5 = gpt.softmax %m5 : !s
+  %strict = arith.cmpi sgt, %i, %j : !n
+  %s6 = gpt.matmul %q, %q transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> !s
+  %c6 = gpt.causal_mask %s6 : !s
+  %m6 = gpt.mask %c6, %strict : !s, !b
+  %p6 = gpt.softmax %m6 : !s
+  return %p, %p1, %p2, %p3, %p4, %p5, %p6 : !s, !s, !s, !s, !s, !s, !s
 }
 
 // What doubles at every op is not read to its end.
