@@ -45,8 +45,8 @@ FailureOr<gpt::FusedGemmOp> matchArgmax(gpt::ArgmaxOp op, Refuse refuse) {
     if (isLike(use))
       return refuse(use.getOwner(),
                     "expected no sizes taken of the GEMM's numbers, which the "
-                    "argmax in its epilogue does not write; take them of its "
-                    "input");
+                    "argmax in its epilogue does not write; give other values "
+                    "of these sizes after 'like'");
   if (!op.getX().hasOneUse())
     return refuse(op, "expected the argmax to be the only user of the GEMM's "
                       "numbers; its other users need them written");

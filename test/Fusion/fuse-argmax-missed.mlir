@@ -42,7 +42,7 @@ func.func @of_a_part(%x: tensor<?x16xf32>, %w: tensor<300x16xf32>) -> (tensor<?x
   return %a, %t : tensor<?x100xf32>, tensor<?xi32>
 }
 
-// CHECK-DAG: [Missed] fuse-argmax {{.*}}Function=sizes_of_logits | Remark="expected no sizes taken of the GEMM's numbers, which the argmax in its epilogue does not write; take them of its input"
+// CHECK-DAG: [Missed] fuse-argmax {{.*}}Function=sizes_of_logits | Remark="expected no sizes taken of the GEMM's numbers, which the argmax in its epilogue does not write; give other values of these sizes after 'like'"
 // SAME-LABEL: func @sizes_of_logits
 // SAME:       gpt.argmax
 func.func @sizes_of_logits(%x: tensor<?x16xf32>, %w: tensor<300x16xf32>, %b: tensor<300xf32>) -> (tensor<?x300xf32>, tensor<?xi32>) {
