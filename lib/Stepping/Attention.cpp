@@ -24,7 +24,7 @@ std::optional<double> gptc::matchScale(Value value, Value &source) {
     return std::nullopt;
   if (auto scale = dyn_cast<gpt::ScaleOp>(op)) {
     source = scale.getX();
-    return scale.getFactor().convertToDouble();
+    return factorOf(scale);
   }
   if (isa<arith::NegFOp>(op)) {
     source = op->getOperand(0);
@@ -128,7 +128,7 @@ LogicalResult Matcher::follow() {
 }
 
 LogicalResult Matcher::visitScale(gpt::ScaleOp op) {
-  double factor = op.getFactor().convertToDouble();
+  double factor = factorOf(op);
   if (additive)
     return refuse(op, "expected the scale before the additive mask, whose "
                       "numbers it would change; scale the product of queries "

@@ -127,7 +127,7 @@ bool isFactor(double factor) {
 Value Canonicalizer::scaled(Location loc, Value x, double factor) {
   if (auto inner = x.getDefiningOp<gpt::ScaleOp>();
       inner && hasOneUser(inner)) {
-    double both = factor * inner.getFactor().convertToDouble();
+    double both = factor * factorOf(inner);
     if (isFactor(both)) {
       x = inner.getX();
       factor = both;
@@ -208,7 +208,7 @@ Value Canonicalizer::visitScale(Operation *op, Value x, double factor) {
   Value y = scaled(op->getLoc(), softcap.getX(), factor);
   // 50 * tanh(x * 0.02), 0.02 as f32 has it.
   if (auto scale = y.getDefiningOp<gpt::ScaleOp>();
-      scale && std::fabs(scale.getFactor().convertToDouble() - 1) < 0x1p-22)
+      scale && std::fabs(factorOf(scale) - 1) < 0x1p-22)
     y = scale.getX();
   return gpt::SoftcapOp::create(rewriter, op->getLoc(), y.getType(), y,
                                 rewriter.getF64FloatAttr(cap));

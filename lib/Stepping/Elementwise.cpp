@@ -30,16 +30,27 @@ bool gptc::isLike(OpOperand &use) {
          isa<tensor::DimOp>(use.getOwner());
 }
 
-Value gptc::unbroadcast(Value value) {
+/// What `value` repeats; null if it repeats nothing.
+static Value repeatedBy(Value value) {
   if (auto broadcast = value.getDefiningOp<gpt::BroadcastOp>())
-    return unbroadcast(broadcast.getX());
+    return broadcast.getX();
   if (auto splat = value.getDefiningOp<tensor::SplatOp>())
     if (auto extract = splat.getInput().getDefiningOp<tensor::ExtractOp>())
       if (auto type = cast<RankedTensorType>(extract.getTensor().getType());
           type.hasStaticShape() && type.getNumElements() == 1 &&
           type.getRank() <= splat.getType().getRank())
-        return unbroadcast(extract.getTensor());
+        return extract.getTensor();
+  return {};
+}
+
+Value gptc::unbroadcast(Value value) {
+  while (Value inner = repeatedBy(value))
+    value = inner;
   return value;
+}
+
+double gptc::factorOf(gpt::ScaleOp op) {
+  return static_cast<float>(op.getFactor().convertToDouble());
 }
 
 TypedAttr gptc::constantNumber(Value value) {

@@ -123,7 +123,8 @@ std::optional<Sum> Reader::readSum(Value left, Value right, int64_t sign) {
 }
 
 std::optional<Sum> Reader::readSum(Value value) {
-  if (budget-- <= 0)
+  // Others wrap elsewhere.
+  if (budget-- <= 0 || !getElementTypeOrSelf(value.getType()).isInteger(32))
     return std::nullopt;
   value = unbroadcast(value);
   Operation *op = value.getDefiningOp();

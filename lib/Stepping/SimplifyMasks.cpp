@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Masks.h"
+#include "gptc/Stepping/Elementwise.h"
 
 using namespace mlir;
 using namespace gptc;
@@ -21,9 +22,7 @@ static bool isCausal(Value scores) {
     // What keeps -inf.
     auto scale = dyn_cast<gpt::ScaleOp>(op);
     auto mask = dyn_cast<gpt::MaskOp>(op);
-    bool keeps = (scale && static_cast<float>(
-                               scale.getFactor().convertToDouble()) > 0) ||
-                 isa<gpt::AlibiOp>(op) ||
+    bool keeps = (scale && factorOf(scale) > 0) || isa<gpt::AlibiOp>(op) ||
                  (mask && getElementTypeOrSelf(mask.getMask()).isInteger(1) &&
                   !(mask.getFill() && mask.getFill()->isFinite()));
     if (!keeps)

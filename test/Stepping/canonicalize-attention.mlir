@@ -393,3 +393,19 @@ func.func @sizes_of_an_argument(%q: tensor<4x?x8xf32>, %i: tensor<?x1xi32>, %x: 
   %p = gpt.softmax %m : tensor<4x?x?xf32>
   return %p : tensor<4x?x?xf32>
 }
+
+// A factor is rounded to f32 once, by itself: 1e-44 to 9.80908925e-45, 1e-46 to 0.
+// CHECK-LABEL: func @rounded_scales
+// CHECK:       gpt.scale {{.*}} by 2.94272{{[0-9]*e-6}}
+// CHECK:       gpt.scale {{.*}} by 0.0
+func.func @rounded_scales(%q: tensor<4x?x8xf32>) -> (tensor<4x?x?xf32>, tensor<4x?x?xf32>) {
+  %s = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %t = gpt.scale %s by 1.0e-44 : tensor<4x?x?xf32>
+  %u = gpt.scale %t by 3.0e38 : tensor<4x?x?xf32>
+  %p = gpt.softmax %u : tensor<4x?x?xf32>
+  %r = gpt.matmul %q, %q transpose_b : tensor<4x?x8xf32>, tensor<4x?x8xf32> -> tensor<4x?x?xf32>
+  %v = gpt.scale %r by 1.0e-46 : tensor<4x?x?xf32>
+  %w = gpt.scale %v by 1.0e38 : tensor<4x?x?xf32>
+  %o = gpt.softmax %w : tensor<4x?x?xf32>
+  return %p, %o : tensor<4x?x?xf32>, tensor<4x?x?xf32>
+}

@@ -285,3 +285,49 @@ func.func @doubled(%q: tensor<2x2x8xf32>) -> tensor<2x2x2xf32> {
   %p = gpt.softmax %m : tensor<2x2x2xf32>
   return %p : tensor<2x2x2xf32>
 }
+
+// Sums of i1 wrap: 0 - 1 is 1.
+// CHECK-LABEL: func @one_bit
+// CHECK: gpt.mask
+func.func @one_bit(%q: tensor<1x2x8xf32>) -> tensor<1x2x2xf32> {
+  %i = arith.constant dense<[[true], [false]]> : tensor<2x1xi1>
+  %j = arith.constant dense<[true, false]> : tensor<2xi1>
+  %a = gpt.broadcast %i like %i, %j : tensor<2x1xi1>, tensor<2x1xi1>, tensor<2xi1> -> tensor<2x2xi1>
+  %b = gpt.broadcast %j like %i, %j : tensor<2xi1>, tensor<2x1xi1>, tensor<2xi1> -> tensor<2x2xi1>
+  %z = arith.constant dense<false> : tensor<2x2xi1>
+  %d = arith.subi %a, %b : tensor<2x2xi1>
+  %see = arith.cmpi sge, %d, %z : tensor<2x2xi1>
+  %s = gpt.matmul %q, %q transpose_b : tensor<1x2x8xf32>, tensor<1x2x8xf32> -> tensor<1x2x2xf32>
+  %m = gpt.mask %s, %see : tensor<1x2x2xf32>, tensor<2x2xi1>
+  %p = gpt.softmax %m : tensor<1x2x2xf32>
+  return %p : tensor<1x2x2xf32>
+}
+
+// Numbers that no register of the compiler holds.
+// CHECK-LABEL: func @wide
+// CHECK: gpt.mask
+// CHECK: gpt.mask
+func.func @wide(%q: tensor<1x2x8xf32>) -> tensor<1x2x2xf32> {
+  %number = arith.constant 1267650600228229401496703205376 : i128
+  %a = tensor.splat %number : tensor<2x2xi128>
+  %b = arith.constant dense<[[1267650600228229401496703205376, 0], [1, 2]]> : tensor<2x2xi128>
+  %see = arith.cmpi sge, %a, %a : tensor<2x2xi128>
+  %hide = arith.cmpi slt, %b, %a : tensor<2x2xi128>
+  %s = gpt.matmul %q, %q transpose_b : tensor<1x2x8xf32>, tensor<1x2x8xf32> -> tensor<1x2x2xf32>
+  %m = gpt.mask %s, %see : tensor<1x2x2xf32>, tensor<2x2xi1>
+  %n = gpt.mask %m, %hide : tensor<1x2x2xf32>, tensor<2x2xi1>
+  %p = gpt.softmax %n : tensor<1x2x2xf32>
+  return %p : tensor<1x2x2xf32>
+}
+
+// A constant that is not written out.
+// CHECK-LABEL: func @sparse
+// CHECK: gpt.mask
+func.func @sparse(%q: tensor<1x2x8xf32>, %i: tensor<2x2xi32>) -> tensor<1x2x2xf32> {
+  %j = arith.constant sparse<[[0, 1]], [1]> : tensor<2x2xi32>
+  %see = arith.cmpi sge, %i, %j : tensor<2x2xi32>
+  %s = gpt.matmul %q, %q transpose_b : tensor<1x2x8xf32>, tensor<1x2x8xf32> -> tensor<1x2x2xf32>
+  %m = gpt.mask %s, %see : tensor<1x2x2xf32>, tensor<2x2xi1>
+  %p = gpt.softmax %m : tensor<1x2x2xf32>
+  return %p : tensor<1x2x2xf32>
+}

@@ -18,6 +18,9 @@ bool isLike(mlir::OpOperand &use);
 /// number is that of a tensor.splat, and so on; else the value itself.
 mlir::Value unbroadcast(mlir::Value value);
 
+/// The factor as it is meant: rounded to f32 once.
+double factorOf(gpt::ScaleOp op);
+
 /// The number that all elements of a constant (or splat of one) are; null for
 /// other values.
 mlir::TypedAttr constantNumber(mlir::Value value);
