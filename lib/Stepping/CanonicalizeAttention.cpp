@@ -108,12 +108,15 @@ private:
   Value withoutScale(Value value, double &factor);
   Operation *visit(Operation *op, unsigned operand);
   Value scaled(Location loc, Value x, double factor);
+  gpt::ScaleOp makeScale(Location loc, Value x, double factor);
   Value visitScale(Operation *op, Value x, double factor);
   Value visitRuntimeScale(Operation *op, Value x, Value factor);
   Value visitSelect(arith::SelectOp op, Value x, bool inverted);
 
   IRRewriter rewriter;
   Pass::Statistic &numChanged;
+  /// Their factors are not rounded yet: several are, as one is, once.
+  llvm::SmallPtrSet<Operation *, 8> ownScales;
 };
 
 /// What gpt.scale can say and what does not vanish.
@@ -127,7 +130,9 @@ bool isFactor(double factor) {
 Value Canonicalizer::scaled(Location loc, Value x, double factor) {
   if (auto inner = x.getDefiningOp<gpt::ScaleOp>();
       inner && hasOneUser(inner)) {
-    double both = factor * factorOf(inner);
+    double both = factor * (ownScales.contains(inner)
+                                ? inner.getFactor().convertToDouble()
+                                : factorOf(inner));
     if (isFactor(both)) {
       x = inner.getX();
       factor = both;
@@ -135,8 +140,14 @@ Value Canonicalizer::scaled(Location loc, Value x, double factor) {
   }
   if (static_cast<float>(factor) == 1)
     return x;
-  return gpt::ScaleOp::create(rewriter, loc, x.getType(), x,
-                              rewriter.getF64FloatAttr(factor));
+  return makeScale(loc, x, factor);
+}
+
+gpt::ScaleOp Canonicalizer::makeScale(Location loc, Value x, double factor) {
+  auto op = gpt::ScaleOp::create(rewriter, loc, x.getType(), x,
+                                 rewriter.getF64FloatAttr(factor));
+  ownScales.insert(op);
+  return op;
 }
 
 /// `value` without the constant factors of it, which multiply `factor`. Rotary
@@ -175,9 +186,7 @@ void Canonicalizer::hoistScales(gpt::MatmulOp scores) {
   });
   rewriter.setInsertionPointAfter(scores);
   Value product = scores.getResult();
-  auto scale =
-      gpt::ScaleOp::create(rewriter, scores.getLoc(), product.getType(),
-                           product, rewriter.getF64FloatAttr(factor));
+  gpt::ScaleOp scale = makeScale(scores.getLoc(), product, factor);
   rewriter.replaceAllUsesExcept(product, scale.getResult(), scale);
 }
 
