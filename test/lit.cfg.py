@@ -43,6 +43,17 @@ if any(" " in path for path in (config.test_source_root, config.test_exec_root))
         lit.TestRunner.getDefaultSubstitutions
     )
 
+# Tests that compile CUDA text. Where a toolkit is looked for: lib/Target/CUDA/Nvcc.cpp
+homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+folders = [homes[0] + "/bin"] if homes else os.environ.get("PATH", "").split(os.pathsep) + ["/usr/local/cuda/bin"]
+nvcc = next((os.path.join(folder, "nvcc") for folder in folders if os.access(os.path.join(folder, "nvcc"), os.X_OK)), None)
+if nvcc:
+    config.available_features.add("nvcc")
+    config.substitutions.append(("%nvcc", nvcc))
+for name in ("CUDA_HOME", "CUDA_PATH"):
+    if os.environ.get(name):
+        config.environment[name] = os.environ[name]
+
 # Tests that need an optional tool say REQUIRES: <tool>.
 for tool in ("gptc", "gptc-import", "gptc-run", "gptc-check", "gptc-bench"):
     if os.path.exists(os.path.join(config.gptc_bin_dir, tool)):

@@ -31,15 +31,6 @@ AttentionSchedule gptc::scheduleAttention(gpt::FlashAttentionOp op,
   return s;
 }
 
-int64_t gptc::headDimOf(Operation *op) {
-  auto gemm = dyn_cast<gpt::FusedGemmOp>(op);
-  if (!gemm)
-    return 0;
-  if (gemm.getRopeTable())
-    return cast<RankedTensorType>(gemm.getRopeTable().getType()).getDimSize(2);
-  return gemm.getCache() ? gemm.getCache().getType().getHeadDim() : 0;
-}
-
 int64_t gptc::wholeColumnsOf(Operation *op) {
   auto gemm = dyn_cast<gpt::FusedGemmOp>(op);
   return gemm && gemm.getArgmax() ? int64_t(*gemm.getArgmax()) : headDimOf(op);

@@ -3,6 +3,7 @@
 // May change: the `schedule` attribute of kernels, nothing else.
 //
 //===----------------------------------------------------------------------===//
+#include "gptc/Schedule/CudaSchedule.h"
 #include "gptc/Schedule/Passes.h"
 #include "gptc/Schedule/Schedule.h"
 
@@ -17,20 +18,42 @@ namespace gptc {
 namespace {
 struct SelectSchedule : gptc::impl::SelectScheduleBase<SelectSchedule> {
   using SelectScheduleBase::SelectScheduleBase;
-  void runOnOperation() override {
-    std::string error;
-    std::optional<TargetDesc> target = lookupTarget(march, error);
-    if (!target) {
-      getOperation().emitError(error);
-      return signalPassFailure();
-    }
+
+  /// Of each kernel: the schedule that it has or `choose`s, if `check` agrees.
+  void select(llvm::function_ref<DictionaryAttr(gpt::KernelOp)> choose,
+              llvm::function_ref<LogicalResult(gpt::KernelOp)> check) {
     for (auto kernel : getOperation().getOps<gpt::KernelOp>()) {
       if (!kernel.getScheduleAttr())
-        if (DictionaryAttr schedule = scheduleOf(kernel, *target))
+        if (DictionaryAttr schedule = choose(kernel))
           kernel.setScheduleAttr(schedule);
-      if (failed(verifySchedule(kernel, *target)))
+      if (failed(check(kernel)))
         return signalPassFailure();
     }
+  }
+  void fail(const std::string &error) {
+    getOperation().emitError(error);
+    signalPassFailure();
+  }
+
+  void runOnOperation() override {
+    std::string error;
+    if (StringRef(march).starts_with("sm_")) {
+      auto target = lookupCudaTarget(march, error);
+      auto arithmetic = symbolizePrecision(precision);
+      if (!target || !arithmetic)
+        return fail(target ? "expected a precision f32, tf32, bf16 or f16, "
+                             "got '" +
+                                 precision + "'"
+                           : error);
+      return select(
+          [&](auto k) { return cudaScheduleOf(k, *arithmetic, *target); },
+          [&](auto k) { return verifyCudaSchedule(k, *arithmetic, *target); });
+    }
+    auto target = lookupTarget(march, error);
+    if (!target)
+      return fail(error);
+    select([&](auto k) { return scheduleOf(k, *target); },
+           [&](auto k) { return verifySchedule(k, *target); });
   }
 };
 } // namespace

@@ -14,7 +14,10 @@ def SelectSchedule : Pass<"gpt-select-schedule", "::mlir::ModuleOp"> {
     gpt.kernel @gemm_k576_n960(...) schedule {group = 4 : i64, panel = 32 : i64, row_block = 224 : i64, row_tile = 14 : i64, unit = 2 : i64}
     ```
   }];
-  let options = [Option<"march", "march", "std::string", "\"native\"", "Target: native or an x86-64 level">];
+  let options = [
+    Option<"march", "march", "std::string", "\"native\"", "Target: native, an x86-64 level, or sm_80 and the like">,
+    Option<"precision", "precision", "std::string", "\"f32\"", "Of a GPU target: arithmetic of GEMM and attention">
+  ];
 }
 
 #endif

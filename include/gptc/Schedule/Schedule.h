@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
-#include "gptc/Dialect/Gpt/Gpt.h"
+#include "gptc/Kernel/KernelGemm.h"
 #include "gptc/Schedule/Target.h"
 
 namespace gptc {
@@ -33,10 +33,6 @@ GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole,
                           const TargetDesc &target);
 AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
                                     const TargetDesc &target);
-
-/// The head size that a GEMM's tiles must respect: that of its rope table or
-/// cache, else 0.
-int64_t headDimOf(mlir::Operation *gemm);
 
 /// Columns that belong in one tile of a GEMM: those of a head, or of a block of
 /// an argmax; 0 if each stands alone.

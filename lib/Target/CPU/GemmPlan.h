@@ -1,49 +1,20 @@
 //===- GemmPlan.h - a GEMM kernel's parts and tile sizes --------*- C++ -*-===//
 //
-// One description of gpt.linear and gpt.fused_gemm for the generator.
-// Dimensions: M rows (tokens), K input features, N output features; the tile
-// sizes are the kernel's schedule.
+// The parts of a kernel with the tile sizes of its schedule and the places of
+// its scratch.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 #include "Emitter.h"
+#include "gptc/Kernel/KernelGemm.h"
 #include "gptc/Schedule/Schedule.h"
 
 namespace gptc::cpu {
 
-struct GemmSection {
-  llvm::SmallVector<unsigned>
-      weights;                   ///< kernel argument of each lane's weight
-  llvm::SmallVector<int> biases; ///< kernel argument, or -1
-  llvm::SmallVector<gpt::Storage> storage;
-  int64_t n = 0;
-  std::optional<gpt::RopePairs> rope;
-  gpt::Append append = gpt::Append::None;
-  int result = -1; ///< kernel result of its first value that is not appended
-  unsigned results = 1;
-  mlir::Region *epilogue = nullptr; ///< null: the accumulator itself
-};
+using GemmSection = KernelGemm::Section;
 
-struct GemmPlan {
-  llvm::SmallVector<GemmSection> sections;
-  struct Residual {
-    unsigned argument; ///< of the kernel
-    bool row;          ///< [N], the same numbers for every row
-  };
-  llvm::SmallVector<Residual> residuals;
-  unsigned x = 0;
-  std::optional<gpt::NormKind> norm; ///< of the rows of x
-  int gamma = -1, beta = -1;         ///< kernel arguments, or -1
-  double eps = 0;
-  int ropeTable = -1, positions = -1, sequences = -1, cache = -1;
-  gpt::KVCacheType cacheType;
-  int64_t k = 0;
-  int64_t headDim = 0; ///< of roped and appended sections, else 0
-  int64_t rotary = 0;  ///< channels of a head that rotate
-  int64_t argmax = 0;  ///< columns of a block whose largest is kept, or 0
-
+struct GemmPlan : KernelGemm {
   int64_t mr = 0, nr = 0, mc = 0, unit = 0, group = 0; ///< as in GemmSchedule
-  int64_t maxLanes() const;
 
   // Scratch: packed A, a normalised row, unpacked weights, the accumulator
   // tile; byte offsets. Few rows are not packed: normalised, they take the

@@ -1,0 +1,50 @@
+//===- Nvcc.h - CUDA C++ text to PTX and fatbins ----------------*- C++ -*-===//
+//
+// nvcc is looked for when it is used, never at build time: where CUDA_HOME or
+// CUDA_PATH says if one is set, else in PATH and /usr/local/cuda/bin.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "gptc/Schedule/CudaTarget.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+namespace gptc {
+
+/// What ptxas says of a kernel function.
+struct CudaUsage {
+  std::string function;
+  int64_t registers = 0;                   ///< of a thread
+  int64_t stackBytes = 0;                  ///< of a thread
+  int64_t spillStores = 0, spillLoads = 0; ///< bytes
+  int64_t sharedBytes = 0;                 ///< static, of a block
+};
+
+enum class NvccProduct { Ptx, Fatbin };
+
+struct NvccResult {
+  std::string bytes;
+  std::vector<CudaUsage> usage; ///< of a fatbin, in nvcc's order
+  std::string failure;          ///< what nvcc said if it refused the text
+};
+
+/// The path of nvcc; an error says where it was looked for and what to
+/// install.
+llvm::Expected<std::string> findNvcc();
+
+/// The arguments after the program's name, to make `output` from `input`.
+std::vector<std::string> nvccArguments(NvccProduct product,
+                                       const CudaTarget &target,
+                                       llvm::StringRef input,
+                                       llvm::StringRef output);
+
+/// Runs nvcc on the text of `name`.cu in a temporary folder. The bytes do not
+/// depend on the folder: debug information says /name.cu.
+llvm::Expected<NvccResult> runNvcc(llvm::StringRef nvcc, NvccProduct product,
+                                   const CudaTarget &target,
+                                   llvm::StringRef name, llvm::StringRef text);
+
+/// Reads the lines of ptxas -v.
+std::vector<CudaUsage> parseUsage(llvm::StringRef log);
+
+} // namespace gptc

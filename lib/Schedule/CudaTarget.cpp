@@ -1,0 +1,70 @@
+//===- CudaTarget.cpp - limits of compute capabilities --------------------===//
+#include "gptc/Schedule/CudaTarget.h"
+#include "gptc/Dialect/Gpt/NearestName.h"
+#include <fmt/format.h>
+
+using namespace gptc;
+using llvm::StringRef;
+
+static std::vector<CudaTarget> table() {
+  auto make = [](int capability, int64_t perBlock, int64_t perSM,
+                 int64_t threads) {
+    CudaTarget t;
+    t.name = fmt::format("sm_{}", capability);
+    t.capability = capability;
+    t.sharedPerBlock = perBlock << 10;
+    t.sharedPerSM = perSM << 10;
+    t.threadsPerSM = threads;
+    return t;
+  };
+  // The driver keeps 1 KB of each block's shared memory.
+  return {make(80, 163, 164, 2048), make(86, 99, 100, 1536),
+          make(89, 99, 100, 1536)};
+}
+
+std::vector<std::string> gptc::cudaTargetNames() {
+  std::vector<std::string> names;
+  for (const CudaTarget &target : table())
+    names.push_back(target.name);
+  return names;
+}
+
+std::optional<CudaTarget> gptc::lookupCudaTarget(StringRef march,
+                                                 std::string &error) {
+  for (CudaTarget &target : table())
+    if (march == target.name)
+      return target;
+  if (march == "sm_90" || march == "sm_90a") {
+    error = fmt::format("-march={} is not supported by this version; expected "
+                        "sm_80, sm_86 or sm_89",
+                        march.str());
+    return std::nullopt;
+  }
+  StringRef nearest = nearestName(march, cudaTargetNames());
+  error = fmt::format(
+      "unknown -march '{}' of --target=cuda: expected sm_80, sm_86 or sm_89{}",
+      march.str(),
+      nearest.empty() ? ""
+                      : fmt::format("; did you mean '{}'?", nearest.str()));
+  return std::nullopt;
+}
+
+static constexpr std::pair<StringRef, InputPrecision> precisions[] = {
+    {"f32", InputPrecision::F32},
+    {"tf32", InputPrecision::TF32},
+    {"bf16", InputPrecision::BF16},
+    {"f16", InputPrecision::F16}};
+
+StringRef gptc::stringifyPrecision(InputPrecision precision) {
+  for (auto [name, value] : precisions)
+    if (value == precision)
+      return name;
+  return "";
+}
+
+std::optional<InputPrecision> gptc::symbolizePrecision(StringRef name) {
+  for (auto [known, value] : precisions)
+    if (known == name)
+      return value;
+  return std::nullopt;
+}

@@ -1,0 +1,191 @@
+//===- attention_mma.cuh - flash attention on tensor cores ----------------===//
+//
+// As attention.cuh, with q, k, v and the probabilities rounded to bf16 or f16
+// and sums in f32. Four warps take 16 rows each (the layout of mma.sync
+// m16n8k16): a thread holds scores and outputs of the rows lane / 4 and
+// lane / 4 + 8, and the accumulators of the scores are, rounded, the left
+// operand of the product with the values (Dao, arXiv:2307.08691).
+//
+// Shared memory: q [64][DP], keys [DP][KB], values [KB][DP], DP the head size
+// in whole steps of 16, zero-padded. Rows are 16 bytes longer than that, an odd
+// number of 16-byte chunks, so that the eight rows of a matrix lie in different
+// banks.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "attention_rows.cuh"
+#include "math.cuh"
+#include "mma.cuh"
+
+namespace gptc {
+
+template <class E, int KB_, int D_> struct MmaAttentionTile {
+  static constexpr int threads = 128, R = 64, KB = KB_, D = D_;
+  static constexpr int DP = (D + 15) / 16 * 16;
+  static constexpr int q_pitch = DP * 2 + 16, k_pitch = KB * 2 + 16; // bytes
+  static constexpr int q_at = 0, k_at = R * q_pitch;
+  static constexpr int v_at = k_at + DP * k_pitch;
+  static constexpr int shared = v_at + KB * q_pitch;
+
+  __device__ static void put(unsigned char *to, float lo, float hi) {
+    *reinterpret_cast<unsigned *>(to) = E::pack(lo, hi);
+  }
+
+  /// Keys and values of a block; zeros past its keys and channels.
+  template <class Keys>
+  __device__ static void stage(const Keys &keys, int count,
+                               unsigned char *shared) {
+    for (int e = threadIdx.x; e < DP * KB / 2; e += threads) {
+      int d = Keys::by_channel ? e / (KB / 2) : e % DP;
+      int j = (Keys::by_channel ? e % (KB / 2) : e / DP) * 2;
+      put(shared + k_at + d * k_pitch + j * 2,
+          d < D && j < count ? *keys.key(j, d) : 0.0f,
+          d < D && j + 1 < count ? *keys.key(j + 1, d) : 0.0f);
+    }
+    for (int e = threadIdx.x; e < KB * DP / 2; e += threads) {
+      int d = e % (DP / 2) * 2, j = e / (DP / 2);
+      put(shared + v_at + j * q_pitch + d * 2,
+          d < D && j < count ? *keys.value(j, d) : 0.0f,
+          d + 1 < D && j < count ? *keys.value(j, d + 1) : 0.0f);
+    }
+  }
+
+  template <class A, class Keys, class Rows>
+  __device__ static void run(const A &a, Keys keys, const Rows &rows,
+                             const float *q, float *out, float *memory) {
+    auto shared = reinterpret_cast<unsigned char *>(memory);
+    const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 * 16;
+    __syncthreads();
+    for (int e = threadIdx.x; e < R * DP / 2; e += threads) {
+      int d = e % (DP / 2) * 2, r = e / (DP / 2);
+      const float *from = q + (r < rows.count ? rows.place(r) * D : 0);
+      put(shared + q_at + r * q_pitch + d * 2,
+          d < D && r < rows.count ? from[d] : 0.0f,
+          d + 1 < D && r < rows.count ? from[d + 1] : 0.0f);
+    }
+    // The thread's two rows.
+    long long visible[2], query[2];
+    typename A::MaskRow mask_row[2];
+    int head[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      int r = row0 + lane / 4 + 8 * h;
+      bool inside = r < rows.count;
+      visible[h] = inside ? rows.visible(r) : 0;
+      query[h] = inside ? rows.query(r) : 0;
+      head[h] = inside ? rows.head(r) : 0;
+      mask_row[h] = inside ? rows.mask_row(r) : typename A::MaskRow{};
+    }
+    float maximum[2] = {-infinity(), -infinity()}, sum[2] = {};
+    float o[DP / 8][4] = {};
+
+    const long long most = rows.visible(rows.count - 1);
+    for (long long block = first_block<A>(rows.visible(0), KB);
+         block * KB < most; ++block) {
+      const long long base = block * KB;
+      __syncthreads();
+      keys.seek(base);
+      stage(keys, int(min((long long)KB, most - base)), shared);
+      __syncthreads();
+      float s[KB / 8][4] = {};
+#pragma unroll
+      for (int d = 0; d < DP; d += 16) {
+        unsigned x[4];
+        ldmatrix(x, shared + q_at + (row0 + lane % 16) * q_pitch + d * 2 +
+                        lane / 16 * 16);
+#pragma unroll
+        for (int j = 0; j < KB; j += 16) {
+          unsigned y[4];
+          ldmatrix_transposed(y, shared + k_at + (d + lane % 16) * k_pitch +
+                                     j * 2 + lane / 16 * 16);
+          E::mma(s[j / 8], x, y[0], y[1]);
+          E::mma(s[j / 8 + 1], x, y[2], y[3]);
+        }
+      }
+      softmax(a, s, base, visible, query, head, mask_row, maximum, sum, o);
+#pragma unroll
+      for (int j = 0; j < KB; j += 16) {
+        const float (&p)[4] = s[j / 8], (&p2)[4] = s[j / 8 + 1];
+        unsigned x[4] = {E::pack(p[0], p[1]), E::pack(p[2], p[3]),
+                         E::pack(p2[0], p2[1]), E::pack(p2[2], p2[3])};
+#pragma unroll
+        for (int d = 0; d < DP; d += 16) {
+          unsigned y[4];
+          ldmatrix_transposed(y, shared + v_at + (j + lane % 16) * q_pitch +
+                                     d * 2 + lane / 16 * 16);
+          E::mma(o[d / 8], x, y[0], y[1]);
+          E::mma(o[d / 8 + 1], x, y[2], y[3]);
+        }
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      int r = row0 + lane / 4 + 8 * h;
+      // The four lanes of a row have its columns.
+      float l = sum[h];
+      l += __shfl_xor_sync(0xffffffffu, l, 1);
+      l += __shfl_xor_sync(0xffffffffu, l, 2);
+      float inverse = l == 0.0f ? 0.0f : 1.0f / l;
+      if (r >= rows.count)
+        continue;
+      float *to = out + rows.place(r) * D;
+#pragma unroll
+      for (int i = 0; i < DP / 8; ++i) {
+        int d = i * 8 + lane % 4 * 2;
+        if (d < D)
+          to[d] = o[i][2 * h] * inverse;
+        if (d + 1 < D)
+          to[d + 1] = o[i][2 * h + 1] * inverse;
+      }
+    }
+  }
+
+  /// Scores become probabilities of a new maximum; outputs and sums (the
+  /// thread's own) follow.
+  template <class A>
+  __device__ static void
+  softmax(const A &a, float (&s)[KB / 8][4], long long base,
+          const long long (&visible)[2], const long long (&query)[2],
+          const int (&head)[2], const typename A::MaskRow (&mask_row)[2],
+          float (&maximum)[2], float (&sum)[2], float (&o)[DP / 8][4]) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float best = -infinity();
+#pragma unroll
+      for (int j = 0; j < KB / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          long long key = base + j * 8 + lane % 4 * 2 + i;
+          float &v = s[j][2 * h + i];
+          v = sees<A>(visible[h], key)
+                  ? a.score(v * A::scale, head[h], query[h], key, mask_row[h])
+                  : -infinity();
+          best = fmaxf(best, v);
+        }
+      best = fmaxf(best, __shfl_xor_sync(0xffffffffu, best, 1));
+      best = fmaxf(best, __shfl_xor_sync(0xffffffffu, best, 2));
+      float m = fmaxf(maximum[h], best);
+      // A row that has seen no key yet: any finite reference will do.
+      float reference = m == -infinity() ? 0.0f : m;
+      float factor = exp_f32(maximum[h] - reference), l = 0;
+#pragma unroll
+      for (int j = 0; j < KB / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          float &v = s[j][2 * h + i];
+          v = exp_f32(v - reference);
+          l += v;
+        }
+      maximum[h] = m;
+      sum[h] = fmaf(sum[h], factor, l);
+#pragma unroll
+      for (int i = 0; i < DP / 8; ++i) {
+        o[i][2 * h] *= factor;
+        o[i][2 * h + 1] *= factor;
+      }
+    }
+  }
+};
+
+} // namespace gptc

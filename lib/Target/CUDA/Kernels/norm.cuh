@@ -1,0 +1,47 @@
+//===- norm.cuh - layer_norm and rms_norm of rows -------------------------===//
+//
+// One block a row. beta null: 0.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+#include "common.cuh"
+
+namespace gptc {
+
+/// 1 / sqrt(sum / n + eps).
+__device__ inline float inverse_root(float sum, int n, float eps) {
+  return 1.0f / sqrtf(sum / float(n) + eps);
+}
+
+template <int Threads, int N>
+__device__ void rms_norm(const float *x, const float *gamma, float eps,
+                         float *out) {
+  __shared__ float shared[Threads / 32];
+  const float *row = x + (long long)blockIdx.x * N;
+  float sum = 0;
+  for (int c = threadIdx.x; c < N; c += Threads)
+    sum = fmaf(row[c], row[c], sum);
+  float scale = inverse_root(block_sum<Threads>(sum, shared), N, eps);
+  for (int c = threadIdx.x; c < N; c += Threads)
+    out[(long long)blockIdx.x * N + c] = row[c] * scale * gamma[c];
+}
+
+template <int Threads, int N>
+__device__ void layer_norm(const float *x, const float *gamma,
+                           const float *beta, float eps, float *out) {
+  __shared__ float shared[Threads / 32];
+  const float *row = x + (long long)blockIdx.x * N;
+  float sum = 0;
+  for (int c = threadIdx.x; c < N; c += Threads)
+    sum += row[c];
+  float mean = block_sum<Threads>(sum, shared) / float(N);
+  sum = 0;
+  for (int c = threadIdx.x; c < N; c += Threads)
+    sum = fmaf(row[c] - mean, row[c] - mean, sum);
+  float scale = inverse_root(block_sum<Threads>(sum, shared), N, eps);
+  for (int c = threadIdx.x; c < N; c += Threads)
+    out[(long long)blockIdx.x * N + c] =
+        fmaf((row[c] - mean) * scale, gamma[c], beta ? beta[c] : 0.0f);
+}
+
+} // namespace gptc
