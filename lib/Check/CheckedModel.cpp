@@ -119,6 +119,11 @@ int CheckedModel::makeKernels(const std::string &path,
     for (const nlohmann::json &level : *lower)
       if (text(level, "target") == target)
         hash = text(level, "program_hash");
+  if (llvm::StringRef(target).starts_with("sm_"))
+    return report(package.folder() +
+                  ": packages for a GPU are not supported "
+                  "by this version; compile the model for the CPU to check "
+                  "it");
   PackageOptions options;
   options.name = name;
   options.optimization = package.info().optimization;

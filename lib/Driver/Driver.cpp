@@ -96,7 +96,9 @@ static int compile(const Options &options, StringRef program) {
   }
   if (!internal)
     return ok ? 0 : compilation.unproven ? 3 : 1;
-  std::string what = survived ? "failed without saying why" : "crashed";
+  std::string what = !survived                    ? "crashed"
+                     : compilation.reason.empty() ? "failed without saying why"
+                                                  : compilation.reason;
   what += file.empty() ? "; no reproducer could be written"
                        : "; please report it with the reproducer " + file;
   diagnostics.say("internal error: the phase '" + compilation.running + "' " +
@@ -106,12 +108,18 @@ static int compile(const Options &options, StringRef program) {
   return 70;
 }
 
+static bool knowsMarch(const Options &options, std::string &error) {
+  if (options.action != Options::Action::Compile)
+    return true;
+  return options.cuda ? lookupCudaTarget(options.march, error).has_value()
+                      : lookupTargets(options.march, error).has_value();
+}
+
 int gptc::driverMain(int argc, const char *const *argv) {
   llvm::ArrayRef<const char *> args(argv + 1, argc > 0 ? argc - 1 : 0);
   Options options;
   std::string error;
-  if (!parseOptions(args, options, error) ||
-      !lookupTargets(options.march, error)) {
+  if (!parseOptions(args, options, error) || !knowsMarch(options, error)) {
     Diagnostics().error(error);
     return 2;
   }
@@ -123,8 +131,9 @@ int gptc::driverMain(int argc, const char *const *argv) {
     llvm::outs() << "gptc " GPTC_VERSION "\n";
     return 0;
   case Options::Action::ListTargets:
-    for (const std::string &target : targetNames())
-      llvm::outs() << target << '\n';
+    for (const auto &names : {targetNames(), cudaTargetNames()})
+      for (const std::string &target : names)
+        llvm::outs() << target << '\n';
     return 0;
   case Options::Action::ListFusions:
     for (StringRef fusion : fusionNames())

@@ -55,12 +55,14 @@ static std::string oneOf(StringRef option, StringRef value,
 }
 
 static constexpr std::pair<StringRef, Emit> emitNames[] = {
-    {"gpt", Emit::Gpt},         {"step", Emit::Step},
-    {"fused", Emit::Fused},     {"dot", Emit::Dot},
-    {"kernels", Emit::Kernels}, {"mlir", Emit::Mlir},
-    {"llvm", Emit::Llvm},       {"asm", Emit::Asm},
-    {"obj", Emit::Obj},         {"lib", Emit::Lib},
-    {"header", Emit::Header},   {"manifest", Emit::Manifest}};
+    {"gpt", Emit::Gpt},          {"step", Emit::Step},
+    {"fused", Emit::Fused},      {"dot", Emit::Dot},
+    {"kernels", Emit::Kernels},  {"cu", Emit::Cu},
+    {"ptx", Emit::Ptx},          {"fatbin", Emit::Fatbin},
+    {"mlir", Emit::Mlir},        {"llvm", Emit::Llvm},
+    {"asm", Emit::Asm},          {"obj", Emit::Obj},
+    {"lib", Emit::Lib},          {"header", Emit::Header},
+    {"manifest", Emit::Manifest}};
 
 static std::string applyEmit(Options &options, StringRef list) {
   llvm::SmallVector<StringRef> known;
@@ -69,7 +71,7 @@ static std::string applyEmit(Options &options, StringRef list) {
   llvm::SmallVector<StringRef> parts;
   list.split(parts, ',');
   for (StringRef part : parts) {
-    std::string error = oneOf("--emit", part, known, {"cu", "ptx", "fatbin"});
+    std::string error = oneOf("--emit", part, known);
     if (!error.empty())
       return error;
     for (auto [name, emit] : emitNames)
@@ -91,7 +93,7 @@ static std::string applyDisable(Options &options, StringRef list) {
 }
 
 /// Options of later versions, so that a script learns what is the matter.
-static constexpr StringRef laterOptions[] = {"--save-temps", "-###"};
+static constexpr StringRef laterOptions[] = {"--save-temps"};
 
 static llvm::ArrayRef<Option> table() {
   using Action = Options::Action;
@@ -126,17 +128,21 @@ static llvm::ArrayRef<Option> table() {
       {"-O2", Form::Flag, "", "every fusion (default)", level(2)},
       {"-march", Form::Equals, "CPU,...",
        "native (default), x86-64, x86-64-v2, -v3, -v4 or a CPU's name; "
-       "several: all in one package, chosen when it is opened",
+       "several: all in one package, chosen when it is opened; of cuda: sm_80 "
+       "(default), sm_86, sm_89",
        text(&Options::march)},
-      {"--target", Form::Equals, "TARGET", "cpu",
-       [](Options &, StringRef value) {
-         return oneOf("--target", value, {"cpu"}, {"cuda"});
+      {"--target", Form::Equals, "TARGET", "cpu (default), cuda",
+       [](Options &o, StringRef value) {
+         o.cuda = value == "cuda";
+         return oneOf("--target", value, {"cpu", "cuda"});
        }},
       {"--precision", Form::Equals, "P",
-       "arithmetic of GEMM and attention: f32",
-       [](Options &, StringRef value) {
-         return oneOf("--precision", value, {"f32"},
-                      {"tf32", "bf16", "f16", "int8"});
+       "arithmetic of GEMM and attention: f32 (default of cpu); of cuda also "
+       "tf32, bf16 (default), f16",
+       [](Options &o, StringRef value) {
+         o.precision = symbolizePrecision(value);
+         return oneOf("--precision", value, {"f32", "tf32", "bf16", "f16"},
+                      {"int8"});
        }},
       {"--weights", Form::Equals, "FORMAT",
        "how weights lie in the package: stored (default), f32",
@@ -155,7 +161,9 @@ static llvm::ArrayRef<Option> table() {
        text(&Options::checkpoint)},
       {"--emit", Form::Equals, "WHAT,...",
        "gpt, step, fused, dot, kernels, mlir, llvm, asm, obj, lib, header, "
-       "manifest: only these, into DIR or a single one to stdout",
+       "manifest; of cuda gpt to kernels, cu, ptx, fatbin: only these, into "
+       "DIR "
+       "or a single one to stdout",
        applyEmit},
       {"--disable-fusion", Form::Equals, "NAME,...", "leave fusions out",
        applyDisable},
@@ -194,6 +202,8 @@ static llvm::ArrayRef<Option> table() {
        "also write the model with its command line to FILE",
        text(&Options::reproducer)},
       {"--test-crash", Form::Equals, "", "", text(&Options::testCrash)},
+      {"-###", Form::Flag, "", "print how nvcc would be run, and run nothing",
+       flag(&Options::onlyCommands)},
       {"-v", Form::Flag, "", "say what is done, on stderr",
        flag(&Options::verbose)},
       {"--list-targets", Form::Flag, "", "the values of -march",
@@ -210,8 +220,8 @@ std::string gptc::helpText() {
   std::string text =
       "usage: gptc MODEL.mlir -o DIR [options]\n\n"
       "Compiles a GPT, written down as a graph of gpt ops, into a package of\n"
-      "CPU kernels: libraries, header, manifest and packed weights. '-' reads\n"
-      "the model from stdin.\n\n";
+      "CPU kernels: libraries, header, manifest and packed weights; or into\n"
+      "CUDA kernels. '-' reads the model from stdin.\n\n";
   for (const Option &option : table()) {
     if (option.help.empty())
       continue;
@@ -227,6 +237,35 @@ std::string gptc::helpText() {
   return text +
          "\nExit status: 0 done, 1 the input is wrong, 2 the command "
          "line is wrong, 3 a fusion is out of its bound, 70 internal error.\n";
+}
+
+/// Options that do not go with the target.
+static std::string targetConflict(Options &options) {
+  if (options.march.empty())
+    options.march = options.cuda ? "sm_80" : "native";
+  if (!options.precision)
+    options.precision =
+        options.cuda ? InputPrecision::BF16 : InputPrecision::F32;
+  if (!options.cuda && *options.precision != InputPrecision::F32)
+    return fmt::format("--precision={} is not supported by this version with "
+                       "--target=cpu; expected f32",
+                       stringifyPrecision(*options.precision).str());
+  if (!options.cuda && options.onlyCommands)
+    return "-###: expected --target=cuda; no other program is run for the cpu";
+  for (Emit emit : options.emit) {
+    bool ofCuda = emit >= Emit::Cu && emit <= Emit::Fatbin;
+    if (emit < Emit::Cu || ofCuda == options.cuda)
+      continue;
+    const auto *name = llvm::find_if(
+        emitNames, [&](const auto &each) { return each.second == emit; });
+    return fmt::format("--emit={} {}", name->first.str(),
+                       ofCuda
+                           ? "expects --target=cuda"
+                           : "is not supported by this version with "
+                             "--target=cuda; expected gpt, step, fused, dot, "
+                             "kernels, cu, ptx or fatbin");
+  }
+  return "";
 }
 
 bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
@@ -288,7 +327,11 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
     return true;
   if (options.input.empty())
     return fail("expected a model (.mlir); --help shows the usage");
+  error = targetConflict(options);
+  if (!error.empty())
+    return false;
   if (options.output.empty() && !options.onlyReports() &&
+      !options.onlyCommands &&
       (options.emit.size() != 1 || options.emit[0] == Emit::Lib))
     return fail("expected -o DIR, or a single --emit of one file; "
                 "--explain-fusion and --verify-fusions report without either");

@@ -129,10 +129,17 @@ static LogicalResult checkConstants(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-bool Compilation::parse() {
-  if (explains())
-    remarks.collect(context);
+bool Compilation::findTargets() {
   std::string error;
+  if (options.cuda) {
+    auto target = lookupCudaTarget(options.march, error);
+    if (!target)
+      return fail(error);
+    cudaTarget = *target;
+    // The host's side runs on any of its CPUs.
+    levels.push_back({*lookupTarget("x86-64", error), {}, {}});
+    return true;
+  }
   auto targets = lookupTargets(options.march, error);
   if (!targets)
     return fail(error);
@@ -142,8 +149,17 @@ bool Compilation::parse() {
                    << " (-march=" << target.march << ")\n";
     levels.push_back({std::move(target), {}, {}});
   }
+  return true;
+}
+
+bool Compilation::parse() {
+  if (explains())
+    remarks.collect(context);
+  std::string error;
+  if (!findTargets())
+    return false;
   // A folder that cannot be written is told before anything is compiled.
-  if (options.emit.empty() && !options.onlyReports()) {
+  if (options.emit.empty() && !options.onlyReports() && !options.onlyCommands) {
     auto made = OutputFolder::create(options.output);
     if (!made)
       return fail(made.takeError());
@@ -195,6 +211,12 @@ static void addFusion(OpPassManager &manager, const Options &options) {
     return buildUnfusedPipeline(manager);
   FusionOptions fusion;
   fusion.disabled = options.disabledFusions;
+  // A norm writes its rows once; within a GEMM a block would normalise them
+  // again for each of its column tiles.
+  if (options.cuda) {
+    fusion.leastNormFeatures = INT64_MAX;
+    fusion.disabled.push_back("fuse-argmax"); // has no kernel there yet
+  }
   buildFusionPipeline(manager, fusion);
 }
 
@@ -370,7 +392,7 @@ bool Compilation::dump(StringRef phaseName) {
     return true;
   };
   bool ok = true;
-  if (!levels.front().scheduled)
+  if (options.cuda || !levels.front().scheduled)
     ok = write("", moduleOp, false);
   else
     for (Level &level : levels)
@@ -384,7 +406,9 @@ bool Compilation::dump(StringRef phaseName) {
 bool Compilation::run() {
   // --emit needs the phases up to its last product only.
   Emit last = Emit::Manifest;
-  if (options.onlyReports())
+  if (options.onlyCommands)
+    last = Emit::Gpt;
+  else if (options.onlyReports())
     last = options.explainFusion ? Emit::Dot : Emit::Gpt;
   else if (!options.emit.empty())
     last = std::max(*llvm::max_element(options.emit),
@@ -395,17 +419,31 @@ bool Compilation::run() {
     bool dumped;
     Emit first; // the first product that needs it
   };
-  const Step steps[] = {
+  const Step commonSteps[] = {
       {"parse", &Compilation::parse, true, Emit::Gpt},
       {"verify", &Compilation::verifyFusions, false, Emit::Gpt},
       {"stepping", &Compilation::stepping, true, Emit::Step},
       {"fusion", &Compilation::fusion, true, Emit::Fused},
       {"kernel", &Compilation::kernel, true, Emit::Dot},
+  };
+  const Step cpuSteps[] = {
       {"schedule", &Compilation::schedule, true, Emit::Kernels},
       {"cpu", &Compilation::generate, true, Emit::Mlir},
       {"llvm", &Compilation::translate, false, Emit::Llvm},
       {"package", &Compilation::writePackage, false, Emit::Obj},
   };
+  const Step cudaSteps[] = {
+      {"schedule", &Compilation::scheduleCuda, true, Emit::Kernels},
+      {"cuda", &Compilation::generateCuda, false, Emit::Cu},
+      {"nvcc", &Compilation::compileCuda, false, Emit::Ptx},
+      {"llvm", &Compilation::translate, false, Emit::Llvm},
+      {"package", &Compilation::writePackage, false, Emit::Obj},
+  };
+  SmallVector<Step> steps(std::begin(commonSteps), std::end(commonSteps));
+  if (options.cuda)
+    llvm::append_range(steps, cudaSteps);
+  else
+    llvm::append_range(steps, cpuSteps);
   bool ok = true;
   for (const Step &step : steps)
     ok = ok &&
@@ -413,5 +451,7 @@ bool Compilation::run() {
           (step.name == "verify" && !options.verifyFusions) ||
           (phase(step.name, step.body) &&
            (!step.dumped || options.dumpFolder.empty() || dump(step.name))));
+  if (ok && options.onlyCommands)
+    ok = printCommands();
   return reportTimings() && ok;
 }

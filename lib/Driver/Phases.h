@@ -1,8 +1,8 @@
 //===- Phases.h - the compiler's named phases -------------------*- C++ -*-===//
 //
-// parse, verify (--verify-fusions), stepping, fusion, kernel, schedule, cpu,
-// llvm, package: the rooms in the order of the data flow. Each takes what the
-// one before left.
+// parse, verify (--verify-fusions), stepping, fusion, kernel, schedule, cpu or
+// cuda and nvcc, llvm, package: the rooms in the order of the data flow. Each
+// takes what the one before left.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -32,6 +32,7 @@ public:
   /// `internal` says that a pass failed without saying why.
   bool run();
   bool internal = false;
+  std::string reason; ///< why, if the phase knows
   /// --verify-fusions found one out of its bound.
   bool unproven = false;
   /// After a crash: removes what is not finished.
@@ -53,6 +54,7 @@ private:
   /// Writes the modules that a phase has left, for --dump-ir.
   bool dump(llvm::StringRef phaseName);
 
+  bool findTargets();
   bool parse();
   bool verifyFusions();
   bool stepping();
@@ -62,6 +64,11 @@ private:
   bool generate();
   bool translate();
   bool writePackage();
+  bool scheduleCuda();
+  bool generateCuda();
+  bool compileCuda();
+  bool printCommands();
+  std::optional<NvccResult> nvcc(NvccProduct product);
 
   bool runPasses(mlir::ModuleOp on,
                  llvm::function_ref<void(mlir::OpPassManager &)> add);
@@ -89,7 +96,8 @@ private:
   unsigned dumps = 0;
 
   std::string name;          // of the package
-  std::vector<Level> levels; // the highest first
+  std::vector<Level> levels; // the highest first; for a GPU, the host's
+  CudaTarget cudaTarget;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::ModuleOp moduleOp;           // a view of it
   std::vector<PackageModel> package; // of each level

@@ -64,7 +64,7 @@ std::string gptc::headerText(ArrayRef<PackageModel> levels) {
   const PackageModel &package = levels.front();
   std::string targets;
   for (const PackageModel &level : levels)
-    targets += (targets.empty() ? "" : ", ") + level.target.name;
+    targets += (targets.empty() ? "" : ", ") + level.targetName().str();
   const std::string &name = package.options.name;
   std::string guard = StringRef(name).upper() + "_GPTC_PACKAGE_H";
   std::string text =
@@ -97,6 +97,14 @@ const gptc_api *{0}_api(void);
 
 )",
                       name);
+  std::string end =
+      "\n#ifdef __cplusplus\n}\n#endif\n#endif /* " + guard + " */\n";
+  if (!package.options.gpu.empty())
+    return text +
+           fmt::format("/* The kernels are functions of {0}.fatbin; {0}.cu has "
+                       "their text. */\n",
+                       name) +
+           end;
   text +=
       R"(/* Kernels. Each runs part `thread` of `threads` of its work, in any order;
  * together they are the whole. args point to the operands, then to the results
@@ -110,5 +118,5 @@ const gptc_api *{0}_api(void);
     for (const PackageKernel &kernel : level.kernels)
       text += kernelPrototype(level, kernel);
   }
-  return text + "\n#ifdef __cplusplus\n}\n#endif\n#endif /* " + guard + " */\n";
+  return text + end;
 }

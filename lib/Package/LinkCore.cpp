@@ -53,8 +53,9 @@ llvm::Error gptc::linkCore(llvm::ArrayRef<PackageModel> levels,
       return error;
   for (const PackageModel &level : levels)
     for (const PackageKernel &kernel : level.kernels)
-      if (auto error = rename(kernel.name, prefix + kernel.name))
-        return error;
+      if (!level.gpu)
+        if (auto error = rename(kernel.name, prefix + kernel.name))
+          return error;
   for (llvm::GlobalValue &value : module.global_values()) {
     if (value.isDeclaration() || exported.contains(&value) ||
         value.getName().starts_with("llvm."))

@@ -37,6 +37,7 @@ private:
   void entry(const EntryPlan &plan);
   void call(const PlannedCall &call);
   void kernel(const PackageKernel &kernel);
+  void launches(const CudaKernel &kernel);
   void weight(const PackedWeight &weight);
 
   const PackageModel &package;
@@ -210,7 +211,10 @@ void Manifest::kernel(const PackageKernel &kernel) {
     }
     if (int64_t flops = flopsPerRow(computes))
       out.attribute("flops_per_row", flops);
-    out.attribute("scratch_bytes_per_thread", kernel.scratchBytes);
+    if (package.gpu)
+      launches(package.gpu->find(op));
+    else
+      out.attribute("scratch_bytes_per_thread", kernel.scratchBytes);
     // An embedding reads rows of its table only, as many as there are ids.
     bool readsAll = !isa<EmbeddingOp>(computes);
     int64_t calls = 0, weightBytes = 0;
@@ -224,6 +228,48 @@ void Manifest::kernel(const PackageKernel &kernel) {
         }
     out.attribute("calls", calls);
     out.attribute("weight_bytes_per_call", weightBytes);
+  });
+}
+
+/// "ceil(4 * d0 / 64)".
+std::string extentText(const CudaExtent &extent) {
+  std::string text = std::to_string(extent.mul);
+  for (int dim : extent.dims)
+    if (dim >= 0)
+      text += fmt::format(" * d{}", dim);
+  return extent.div == 1 ? text
+                         : fmt::format("ceil({} / {})", text, extent.div);
+}
+
+void Manifest::launches(const CudaKernel &kernel) {
+  if (kernel.scratchBytes)
+    out.attribute("scratch_bytes", kernel.scratchBytes);
+  out.attributeArray("variants", [&] {
+    for (const CudaVariant &variant : kernel.variants)
+      out.object([&] {
+        if (variant.mostRows != INT64_MAX)
+          out.attribute("most_rows", variant.mostRows);
+        out.attributeArray("launches", [&] {
+          for (const CudaLaunch &launch : variant.launches)
+            out.object([&] {
+              out.attribute("function", launch.function);
+              out.attribute("threads", launch.threads);
+              out.attribute("shared_bytes", launch.sharedBytes);
+              out.attributeArray("grid", [&] {
+                for (const CudaExtent &extent : launch.grid)
+                  out.value(extentText(extent));
+              });
+              for (const CudaUsage &used : package.gpu->fatbin.usage) {
+                if (used.function != launch.function)
+                  continue;
+                out.attribute("registers", used.registers);
+                out.attribute("spill_bytes",
+                              used.spillStores + used.spillLoads);
+                out.attribute("static_shared_bytes", used.sharedBytes);
+              }
+            });
+        });
+      });
   });
 }
 
@@ -253,7 +299,7 @@ void Manifest::weight(const PackedWeight &weight) {
 void Manifest::head(bool weightsWritten) {
   out.attribute("schema", 1);
   out.attribute("name", package.options.name);
-  out.attribute("precision", "f32");
+  out.attribute("precision", package.options.precision);
   out.attribute("optimization", package.options.optimization);
   if (!package.options.disabledFusions.empty())
     out.attributeArray("disabled_fusions", [&] {
@@ -271,7 +317,7 @@ void Manifest::head(bool weightsWritten) {
 }
 
 void Manifest::level() {
-  out.attribute("target", package.target.name);
+  out.attribute("target", package.targetName());
   out.attribute("program_hash", fmt::format("{:016x}", package.hash));
   out.attribute("weights_begin", int64_t(package.sectionBegin));
   out.attribute("weights_bytes", int64_t(package.sectionBytes));

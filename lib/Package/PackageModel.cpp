@@ -9,6 +9,7 @@
 #include "gptc/Package/PackageModel.h"
 #include "IndexBounds.h"
 #include "gptc/Format/WeightLayout.h"
+#include "gptc/Schedule/CudaSchedule.h"
 #include "gptc/Target/CPU/CpuTarget.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -116,7 +117,9 @@ FailureOr<int32_t> PackagePlanner::weightIndex(const WeightView &view) {
   desc.take = view.take;
   desc.of = view.of;
   desc.k = view.k;
-  desc.panel = view.panel ? package.target.panelWidth() : 1;
+  desc.panel = !view.panel                   ? 1
+               : package.options.gpu.empty() ? package.target.panelWidth()
+                                             : cudaPanel;
 
   bool blocks = desc.source_dtype >= GPTC_Q8_0;
   if (blocks && view.inOut)
@@ -289,8 +292,9 @@ void PackagePlanner::hash() {
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << "gptc package 1\n"
-         << package.target.name << ' ' << package.target.features << ' '
-         << package.options.optimization << '\n';
+         << package.targetName() << ' ' << package.target.features << ' '
+         << package.options.precision << ' ' << package.options.optimization
+         << '\n';
   for (Operation &op : package.module.getOps())
     if (!isa<ml_program::GlobalOp>(op))
       op.print(stream, OpPrintingFlags().useLocalScope());
@@ -316,7 +320,9 @@ LogicalResult PackagePlanner::run() {
   for (auto kernel : package.module.getOps<KernelOp>())
     package.kernels.push_back(
         {kernel, kernel.getSymName().str() + package.options.suffix,
-         kernelScratchBytes(kernel, package.target)});
+         package.options.gpu.empty()
+             ? kernelScratchBytes(kernel, package.target)
+             : 0});
   package.bos = integer("gpt.bos", -1);
   package.eos = integer("gpt.eos", -1);
   layOutWeights();

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/GlobalVariable.h"
@@ -18,15 +19,17 @@ using llvm::Constant;
 using llvm::StringRef;
 
 static_assert(sizeof(gptc_arg) == 8 && sizeof(gptc_size) == 16);
-static_assert(sizeof(gptc_call_desc) == 56 &&
+static_assert(sizeof(gptc_call_desc) == 64 &&
               offsetof(gptc_call_desc, dims) == 32 &&
               offsetof(gptc_call_desc, scratch_dim) == 48);
+static_assert(sizeof(gptc_extent) == 24 && sizeof(gptc_launch) == 88 &&
+              sizeof(gptc_variant) == 24 && sizeof(gptc_device_code) == 32);
 static_assert(sizeof(gptc_value_desc) == 80);
 static_assert(sizeof(gptc_entry_desc) == 88 &&
               offsetof(gptc_entry_desc, inputs) == 48);
 static_assert(sizeof(gptc_weight_desc) == 104 &&
               offsetof(gptc_weight_desc, offset) == 88);
-static_assert(sizeof(gptc_kv_desc) == 40 && sizeof(gptc_program) == 120 &&
+static_assert(sizeof(gptc_kv_desc) == 40 && sizeof(gptc_program) == 128 &&
               offsetof(gptc_program, kv) == 72 && sizeof(gptc_programs) == 16);
 static_assert(sizeof(gptc_info) == 96 &&
               offsetof(gptc_info, optimization) == 88);
@@ -110,6 +113,9 @@ private:
   Constant *value(const EntryPlan &plan, mlir::Value value, StringRef name,
                   int64_t bound = 0);
   Constant *call(const PlannedCall &call);
+  Constant *variants(const CudaKernel &kernel);
+  Constant *extent(const CudaExtent &extent);
+  Constant *device();
   Constant *entry(const EntryPlan &plan, const IndexBounds &bounds);
   Constant *weight(const PackedWeight &weight);
   Constant *info();
@@ -117,6 +123,7 @@ private:
   const PackageModel &package;
   llvm::Module &module;
   Tables make;
+  llvm::SetVector<StringRef> functions; // of the fatbin
 };
 
 /// gptc_value_desc; an input of i32 has a bound on its values.
@@ -135,6 +142,49 @@ Constant *ProgramEmitter::value(const EntryPlan &plan, mlir::Value value,
        llvm::ConstantDataArray::get(module.getContext(), shape)});
 }
 
+/// gptc_extent.
+Constant *ProgramEmitter::extent(const CudaExtent &extent) {
+  std::array<int8_t, 8> dims;
+  dims.fill(-1);
+  llvm::copy(extent.dims, dims.begin());
+  return make.structure(
+      {make.i64(extent.mul), make.i64(extent.div), make.bytes(dims)});
+}
+
+/// gptc_variant of each.
+Constant *ProgramEmitter::variants(const CudaKernel &kernel) {
+  llvm::SmallVector<Constant *> variants;
+  for (const CudaVariant &variant : kernel.variants) {
+    llvm::SmallVector<Constant *> launches;
+    for (const CudaLaunch &launch : variant.launches) {
+      functions.insert(launch.function);
+      int64_t index =
+          llvm::find(functions, launch.function) - functions.begin();
+      launches.push_back(
+          make.structure({make.i32(index), make.i32(launch.threads),
+                          make.i64(launch.sharedBytes), extent(launch.grid[0]),
+                          extent(launch.grid[1]), extent(launch.grid[2])}));
+    }
+    variants.push_back(
+        make.structure({make.i64(variant.mostRows), make.array(launches),
+                        make.i64(launches.size())}));
+  }
+  return make.array(variants);
+}
+
+/// gptc_device_code, null for the CPU.
+Constant *ProgramEmitter::device() {
+  if (!package.gpu)
+    return make.null();
+  llvm::SmallVector<Constant *> names;
+  for (StringRef name : functions)
+    names.push_back(make.string(name));
+  return make.hold(make.structure(
+      {make.hold(make.bytes(StringRef(package.gpu->fatbin.bytes))),
+       make.array(names), make.i64(names.size()),
+       make.i64(package.gpu->capability)}));
+}
+
 /// gptc_call_desc.
 Constant *ProgramEmitter::call(const PlannedCall &call) {
   const PackageKernel *kernel = package.findKernel(call.kernel);
@@ -144,11 +194,15 @@ Constant *ProgramEmitter::call(const PlannedCall &call) {
   std::array<int8_t, 8> dims;
   dims.fill(-1);
   llvm::copy(call.dims, dims.begin());
-  return make.structure({make.function(kernel->name), make.string(kernel->name),
-                         make.array(args), make.i32(args.size()),
-                         make.i32(call.dims.size()), make.bytes(dims),
-                         make.i64(kernel->scratchBytes), make.i8(-1),
-                         make.bytes(std::array<uint8_t, 7>{})});
+  const CudaKernel *launched =
+      package.gpu ? &package.gpu->find(call.kernel) : nullptr;
+  return make.structure(
+      {make.function(kernel->name), make.string(kernel->name), make.array(args),
+       make.i32(args.size()), make.i32(call.dims.size()), make.bytes(dims),
+       make.i64(launched ? launched->scratchBytes : kernel->scratchBytes),
+       make.i8(-1), make.bytes(std::array<uint8_t, 3>{}),
+       make.i32(launched ? launched->variants.size() : 0),
+       launched ? variants(*launched) : make.null()});
 }
 
 /// gptc_entry_desc.
@@ -200,12 +254,12 @@ Constant *ProgramEmitter::weight(const PackedWeight &weight) {
 Constant *ProgramEmitter::info() {
   return make.structure(
       {make.i64(sizeof(gptc_info)), make.string(package.options.name),
-       make.string(package.target.name), make.string("f32"),
-       make.i64(package.context), make.i64(package.vocab),
-       make.i64(package.kv.page), make.i64(package.pageBytes()),
-       make.i64(package.sectionBytes), make.i64(package.eos),
-       make.i64(package.bos), make.i32(package.options.optimization),
-       make.i32(0)});
+       make.string(package.targetName()),
+       make.string(package.options.precision), make.i64(package.context),
+       make.i64(package.vocab), make.i64(package.kv.page),
+       make.i64(package.pageBytes()), make.i64(package.sectionBytes),
+       make.i64(package.eos), make.i64(package.bos),
+       make.i32(package.options.optimization), make.i32(0)});
 }
 
 void ProgramEmitter::run() {
@@ -224,7 +278,7 @@ void ProgramEmitter::run() {
        make.structure({make.i64(kv.layers), make.i64(kv.heads),
                        make.i64(kv.head_dim), make.i64(kv.page),
                        make.i64(kv.block_bytes)}),
-       make.string(package.target.requiredFeatures)});
+       make.string(package.target.requiredFeatures), device()});
   publish(make.hold(program), programName(package));
 }
 } // namespace

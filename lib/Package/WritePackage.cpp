@@ -85,6 +85,12 @@ llvm::Error gptc::writePackage(llvm::ArrayRef<PackageModel> levels,
     return error;
   if (auto error = folder.write(name + ".h", headerText(levels)))
     return error;
+  if (package.gpu) {
+    if (auto error = folder.write(name + ".cu", package.gpu->program.text))
+      return error;
+    if (auto error = folder.write(name + ".fatbin", package.gpu->fatbin.bytes))
+      return error;
+  }
   if (auto error =
           folder.write("manifest.json", manifestText(levels, writeWeightsFile)))
     return error;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
+#include "gptc/Schedule/CudaTarget.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <string>
@@ -19,6 +20,9 @@ enum class Emit {
   Fused,
   Dot,
   Kernels,
+  Cu,
+  Ptx,
+  Fatbin,
   Mlir,
   Llvm,
   Asm,
@@ -34,8 +38,12 @@ struct Options {
   std::string input;  ///< "-": stdin
   std::string output; ///< folder; empty only for a single --emit
   int optimization = 2;
-  std::string march = "native";
-  bool dequantize = false; ///< --weights=f32
+  bool cuda = false; ///< --target
+  std::string march; ///< empty: native, or sm_80
+  /// Arithmetic of GEMM and attention; none: f32, or bf16 for CUDA.
+  std::optional<InputPrecision> precision;
+  bool onlyCommands = false; ///< -###
+  bool dequantize = false;   ///< --weights=f32
   bool noWeights = false;
   std::string checkpoint;
   std::vector<std::string> disabledFusions;

@@ -24,6 +24,30 @@ typedef struct gptc_run_desc {
   int32_t first, count, sequence, position;
 } gptc_run_desc;
 
+/* How a GPU runs a call: an extent is ceil(mul * the product of the kernel's
+ * dimensions dims[i], -1: none, / div), at least 1. */
+typedef struct gptc_extent {
+  int64_t mul, div;
+  int8_t dims[8];
+} gptc_extent;
+
+/* One launch of a function of the device code. Its parameters are the call's
+ * arguments (pointers of device memory), then a pointer to scratch memory if
+ * the call has scratch_bytes, then the call's dimensions as int64. */
+typedef struct gptc_launch {
+  int32_t function; /* of gptc_device_code::functions */
+  int32_t threads;  /* of a block */
+  int64_t shared_bytes;
+  gptc_extent grid[3];
+} gptc_launch;
+
+/* Launches in order, for calls whose first dimension is at most most_rows. */
+typedef struct gptc_variant {
+  int64_t most_rows;
+  const gptc_launch *launches;
+  int64_t launch_count;
+} gptc_variant;
+
 /* What a kernel sees of the KV cache, for one layer l: pool points at layer l
  * of page 0 (the runtime adds l * heads * block_bytes, so that one kernel
  * serves every layer). Block of page p, head h: pool + ((int64)p * layers *
@@ -71,7 +95,11 @@ typedef struct gptc_call_desc {
   int64_t scratch_bytes; /* per thread */
   /* if >= 0: scratch_bytes is multiplied by this entry dimension's size */
   int8_t scratch_dim;
-  int8_t pad[7];
+  int8_t pad[3];
+  /* Of a package for a GPU, whose fn is null: the first variant that fits runs,
+   * the last one fits all; scratch_bytes are those of the whole call. */
+  int32_t variant_count;
+  const gptc_variant *variants;
 } gptc_call_desc;
 
 /* A named tensor of an entry. shape[i] < 0: dynamic dimension -1 - shape[i].
@@ -142,6 +170,15 @@ static inline int64_t gptc_kv_block_bytes(int64_t head_dim, int64_t page) {
   return (head_dim + gptc_kv_value_pitch(head_dim)) * page * 4;
 }
 
+/* Code for a GPU: an image for cuModuleLoadData (a fatbin). */
+typedef struct gptc_device_code {
+  const void *image;
+  const char *const *functions;
+  int64_t function_count;
+  /* the least compute capability that runs it, 80 for 8.0 */
+  int64_t compute_capability;
+} gptc_device_code;
+
 typedef struct gptc_program {
   uint64_t size; /* sizeof(gptc_program) */
   const struct gptc_info *info;
@@ -156,6 +193,8 @@ typedef struct gptc_program {
   gptc_kv_desc kv;
   /* comma-separated names that the CPU must have, e.g. "avx512f,avx512bw" */
   const char *cpu_features;
+  /* null: calls run on the CPU */
+  const gptc_device_code *device;
 } gptc_program;
 
 /* What a package consists of: one program for each level of CPUs that it was

@@ -2,8 +2,9 @@
 //
 // One plan, computed from the outlined and scheduled module, that the program
 // tables, the header, the manifest and the weights file are all written from. A
-// package for several levels of CPUs has one plan for each. It owns no weights
-// and refers to the module, which must outlive it.
+// package for several levels of CPUs has one plan for each; one for a GPU has
+// its kernels in a fatbin. It owns no weights and refers to the module, which
+// must outlive it.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -11,6 +12,8 @@
 #include "gptc/Kernel/Workspace.h"
 #include "gptc/Runtime/gptc.h"
 #include "gptc/Schedule/Target.h"
+#include "gptc/Target/CUDA/CudaTarget.h"
+#include "gptc/Target/CUDA/Nvcc.h"
 
 namespace gptc {
 
@@ -21,6 +24,22 @@ struct PackageOptions {
   std::vector<std::string> disabledFusions;
   /// At the end of every kernel's name; tells the kernels of levels apart.
   std::string suffix;
+  /// "sm_80": the kernels run on a GPU, and the CPU's target is the host's. "":
+  /// they run on the CPU.
+  std::string gpu;
+  std::string precision = "f32";
+};
+
+/// The kernels of a package for a GPU, compiled.
+struct GpuCode {
+  CudaProgram program;
+  NvccResult fatbin;
+  int64_t capability = 0; ///< compute capability, 80 for 8.0
+
+  const CudaKernel &find(gpt::KernelOp op) const {
+    return *llvm::find_if(
+        program.kernels, [&](const CudaKernel &each) { return each.op == op; });
+  }
 };
 
 /// A weight in the weights file: a whole global or a section of it.
@@ -62,10 +81,16 @@ struct PackageModel {
   uint64_t hash = 0;
   /// Of the hashes of all levels; binds the weights file.
   uint64_t packageHash = 0;
+  /// Set once there is code.
+  std::optional<GpuCode> gpu;
 
   /// Bytes of a KV page over all layers.
   int64_t pageBytes() const { return kv.layers * kv.heads * kv.block_bytes; }
   const PackageKernel *findKernel(gpt::KernelOp op) const;
+  /// What the kernels are for: "x86-64-v4", "sm_80".
+  llvm::StringRef targetName() const {
+    return options.gpu.empty() ? llvm::StringRef(target.name) : options.gpu;
+  }
 };
 
 /// Plans the package of an outlined module. Fails, with a diagnostic at the op,

@@ -34,7 +34,12 @@ typedef enum gptc_status {
   GPTC_BAD_WEIGHTS = 4,
   GPTC_NO_MEMORY = 5,
   GPTC_UNSUPPORTED_CPU = 6, /* the message names the missing feature */
-  GPTC_BUSY = 7             /* the session is in use by another thread */
+  GPTC_BUSY = 7,            /* the session is in use by another thread */
+  /* no driver, no GPU, or one that the package's code does not run on */
+  GPTC_NO_DEVICE = 8,
+  /* the GPU's driver reported an error, which the message names; sessions of
+   * the model may be closed, nothing else */
+  GPTC_DEVICE_ERROR = 9
 } gptc_status;
 
 typedef enum gptc_dtype {
@@ -90,6 +95,9 @@ typedef struct gptc_host {
   void (*release)(void *user, void *pointer, size_t bytes);
   void (*parallel)(void *user, int32_t n, void (*body)(void *data, int32_t i),
                    void *data);
+  /* Packages for a GPU: the CUstream of the host that steps run on, in the
+   * context that is current at open; null: streams of the package's own. */
+  void *stream;
 } gptc_host;
 
 /* Where the weights come from: a packed weights file (mapped, never copied), or
@@ -134,7 +142,9 @@ typedef struct gptc_batch {
 
 /* Called after each kernel when set with observe. args are the kernel's
  * arguments in the order of its prototype (tensors as pointers to their first
- * element), dims the sizes of its dynamic dimensions, seconds its wall time. */
+ * element), dims the sizes of its dynamic dimensions, seconds its wall time. If
+ * read is not null, args are in a GPU's memory: read(memory, from, to, bytes)
+ * copies from there to the host's, and returns 0 if it could. */
 typedef struct gptc_event {
   const char *kernel;
   const char *entry;
@@ -144,6 +154,8 @@ typedef struct gptc_event {
   const int64_t *dims;
   int32_t dim_count;
   double seconds;
+  int (*read)(void *memory, const void *from, void *to, size_t bytes);
+  void *memory;
 } gptc_event;
 typedef void (*gptc_observer)(void *user, const gptc_event *event);
 
@@ -154,7 +166,8 @@ typedef struct gptc_api {
   gptc_status (*open)(const gptc_open_params *params, gptc_model **model);
   gptc_status (*session)(gptc_model *model, const gptc_limits *limits,
                          gptc_session **session);
-  /* logits [row_count, vocab] f32 */
+  /* logits [row_count, vocab] f32; a package for a GPU also takes a pointer to
+   * its memory, and then returns before the stream has come to it */
   gptc_status (*step)(gptc_session *session, const gptc_batch *batch,
                       float *logits);
   /* Any entry with named tensors. Outputs are matched by name. */

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
 #include <string.h>
 
 namespace gptc::core {
@@ -45,6 +45,8 @@ static int32_t takePage(Cache &cache, bool zeroed) {
   cache.owners[page] = 1;
   if (page >= cache.clean)
     cache.clean = page + 1;
+  else if (zeroed && onDevice())
+    clear(*cache.queue, cache.pool + page * cache.pageBytes, cache.pageBytes);
   else if (zeroed)
     memset(cache.pool + page * cache.pageBytes, 0, cache.pageBytes);
   return page;
@@ -104,8 +106,12 @@ gptc_status prepareRuns(Cache &cache, const gptc_run_desc *runs,
     if (cache.copies[run.sequence]) {
       int32_t shared = pages[kept - 1];
       int32_t copy = takePage(cache, false);
-      memcpy(cache.pool + copy * cache.pageBytes,
-             cache.pool + shared * cache.pageBytes, cache.pageBytes);
+      char *to = cache.pool + copy * cache.pageBytes;
+      const char *from = cache.pool + shared * cache.pageBytes;
+      if (onDevice())
+        copyWithin(*cache.queue, to, from, cache.pageBytes);
+      else
+        memcpy(to, from, cache.pageBytes);
       pages[kept - 1] = copy;
     }
     for (int64_t i = kept; i < pagesFor(cache, end); ++i)

@@ -29,6 +29,8 @@ extern const gptc_programs gptc_the_programs
 namespace gptc::core {
 
 struct Pool;
+struct Device;    ///< Device.h
+struct StepGraph; ///< DeviceGraph.h
 
 /// Keeps the message for gptc_core_last_error and returns `status`.
 gptc_status fail(gptc_status status, const char *format, ...)
@@ -84,7 +86,9 @@ struct Model {
   /// `weights`.
   const char *image;
   Block self, weights;
-  void *mapped; ///< the whole file, or null
+  Device *device;      ///< null: the kernels run on the CPU
+  Block deviceWeights; ///< `image` then
+  void *mapped;        ///< the whole file, or null
   uint64_t mappedBytes;
   /// The model itself and one for each of its sessions.
   int32_t references;
@@ -110,6 +114,25 @@ gptc_status checkCpu(const gptc_program &program);
 int32_t cpuCount();
 
 //===----------------------------------------------------------------------===//
+// A GPU (Device.h)
+//===----------------------------------------------------------------------===//
+
+/// The work of one session on a GPU, in order.
+struct Queue {
+  const Device *device; ///< null: the kernels run on the CPU
+  void *stream;
+  bool owned; ///< the stream is not the host's
+  /// The first error of the driver, 0 for none, and what failed.
+  int32_t error;
+  const char *failed;
+};
+
+/// Memory that kernels read and write: the GPU's, or the host's.
+bool allocateForKernels(const gptc_host &host, Queue &queue, uint64_t bytes,
+                        bool zeroed, Block &block);
+void releaseForKernels(const gptc_host &host, const Queue &queue, Block &block);
+
+//===----------------------------------------------------------------------===//
 // KV cache
 //===----------------------------------------------------------------------===//
 
@@ -131,6 +154,7 @@ struct Cache {
   int64_t *stamps;  ///< [sequences]; number of the last batch that named it
   uint8_t *copies;  ///< [sequences]; its last kept page must be copied
   int64_t batch;
+  Queue *queue; ///< of the session
 };
 
 void resetCache(Cache &cache);
@@ -144,7 +168,7 @@ gptc_status forkSequence(Cache &cache, int32_t from, int32_t to,
 // Session
 //===----------------------------------------------------------------------===//
 
-constexpr int32_t maxDims = 16;
+constexpr int32_t maxDims = 16, maxCallDims = 8;
 constexpr int32_t maxStepInputs = 4;
 
 /// Where an entry's buffers lie.
@@ -162,14 +186,17 @@ struct Session {
   Pool *pool;         ///< null: one thread, or the host's threads
   const gptc_entry_desc *step;
   Cache cache;
+  Queue queue;
   /// Copies of a batch, readable past their ends: [tokens], [rows].
   int32_t *tokens, *positions, *sequences, *rows;
   /// Which of the four each input of the step entry is.
   int32_t **stepInputs[maxStepInputs];
   gptc_run_desc *runs;          ///< [min(tokens, sequences)]
+  gptc_run_desc *single;        ///< the run of a GPTC_ENTRY_STEP_SINGLE
   int32_t *runRows, *rowPlaces; ///< [rows], GPTC_ENTRY_STEP_SINGLE only
-  float *logits;                ///< [rows][vocab], likewise
+  float *logits;                ///< [rows][vocab], likewise, or on a GPU
   void **args;                  ///< of one call
+  void **params;                ///< of one launch: pointers to what it takes
   gptc_kv_view *views;          ///< [layers]
   Workspace stepSpace, runSpace;
   Block scratch;
@@ -177,12 +204,30 @@ struct Session {
   gptc_observer observer;
   void *observerUser;
   Block self, tables, cachePool, logitsMemory;
-  Block values; ///< tensors of runEntry
+  /// A GPU's copy of the first `mirroredBytes` of tables: what kernels read.
+  Block mirror;
+  uint64_t mirroredBytes;
+  Block pointers, values; ///< of the tensors of runEntry, and these
+  StepGraph *graphs;      ///< of a GPU (DeviceGraph.h)
+  int32_t graphCount;
+  Block graphMemory;
 };
+
+/// Where kernels find what lies at `table` in the first tables of a session.
+template <typename T> T *forKernels(const Session &session, T *table) {
+  if (!session.mirror.pointer)
+    return table;
+  return reinterpret_cast<T *>(
+      static_cast<char *>(session.mirror.pointer) +
+      (reinterpret_cast<const char *>(table) -
+       static_cast<const char *>(session.tables.pointer)));
+}
 
 gptc_status openSession(Model *model, const gptc_limits *limits,
                         Session **session);
 void dropSession(Session *session);
+/// Makes the graphs of the step entry, on a GPU.
+gptc_status prepareGraphs(Session &session);
 gptc_status step(Session &session, const gptc_batch &batch, float *logits);
 gptc_status runEntry(Session &session, const char *name,
                      const gptc_tensor *inputs, size_t inputCount,
@@ -232,7 +277,12 @@ private:
   uint64_t host;
 };
 
-/// Runs the entry's calls in order. Allocates nothing and cannot fail.
+/// Sets session.args and the call's sizes. False if there is nothing to do:
+/// what is computed from wanted rows alone is not computed without any.
+bool bindCall(Session &session, const Frame &frame, const gptc_call_desc &call,
+              int64_t *dims);
+/// Runs the entry's calls in order. Allocates nothing and cannot fail, but that
+/// a GPU's queue keeps its first error.
 void execute(Session &session, const Frame &frame);
 
 /// "[2, 3]", cut at `size`.
@@ -245,9 +295,10 @@ uint64_t sizeAt(const gptc_size &size, const int64_t *dims);
 uint64_t scratchAt(const gptc_entry_desc &entry, const int64_t *dims);
 /// Lays the buffers of the entry at `dims` out, with new memory if the old does
 /// not suffice.
-bool placeBuffers(const gptc_host &host, const gptc_entry_desc &entry,
-                  const int64_t *dims, Workspace &workspace);
-/// Gives every thread `bytes` of scratch at least.
+bool placeBuffers(const gptc_host &host, Queue &queue,
+                  const gptc_entry_desc &entry, const int64_t *dims,
+                  Workspace &workspace);
+/// Gives every thread, or the GPU, `bytes` of scratch at least.
 bool growScratch(Session &session, uint64_t bytes);
 
 /// Worker threads that wait for the next kernel, spinning first.

@@ -1,11 +1,11 @@
 //===- Execute.cpp - Runs the calls of an entry ---------------------------===//
 //
-// A straight line of kernels. Each is cut over all threads and ends before the
-// next begins. Nothing is allocated and nothing can fail here.
+// A straight line of kernels. Each is cut over all threads, or launched on the
+// GPU, and ends before the next begins. Nothing is allocated here.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
 #include <time.h>
 
 namespace gptc::core {
@@ -56,8 +56,29 @@ static void *resolve(const Session &session, const Frame &frame,
     return const_cast<char *>(session.model->image) +
            programOf(*session.model).weights[arg.index].offset;
   default:
-    return session.views + arg.index;
+    return forKernels(session, session.views) + arg.index;
   }
+}
+
+bool bindCall(Session &session, const Frame &frame, const gptc_call_desc &call,
+              int64_t *dims) {
+  const gptc_entry_desc &entry = *frame.entry;
+  for (int32_t d = 0; d < call.dim_count; ++d) {
+    dims[d] = frame.dims[call.dims[d]];
+    if (call.dims[d] == entry.dim_rows && dims[d] == 0)
+      return false;
+  }
+  for (int32_t a = 0; a < call.arg_count; ++a)
+    session.args[a] = resolve(session, frame, call.args[a]);
+  return true;
+}
+
+/// gptc_event::read.
+static int readArgument(void *memory, const void *from, void *to,
+                        size_t bytes) {
+  Queue &queue = static_cast<Session *>(memory)->queue;
+  copyOut(queue, to, from, bytes);
+  return finish(queue, true) != GPTC_OK;
 }
 
 static void runCall(Session &session, Job &job) {
@@ -76,29 +97,31 @@ void execute(Session &session, const Frame &frame) {
   const gptc_entry_desc &entry = *frame.entry;
   for (int32_t i = 0; i < entry.call_count; ++i) {
     const gptc_call_desc &call = entry.calls[i];
-    int64_t dims[8];
-    bool noRows = false;
-    for (int32_t d = 0; d < call.dim_count; ++d) {
-      dims[d] = frame.dims[call.dims[d]];
-      noRows |= call.dims[d] == entry.dim_rows && dims[d] == 0;
-    }
-    // What is computed from wanted rows alone is not computed without any.
-    if (noRows)
+    int64_t dims[maxCallDims];
+    if (!bindCall(session, frame, call, dims))
       continue;
-    for (int32_t a = 0; a < call.arg_count; ++a)
-      session.args[a] = resolve(session, frame, call.args[a]);
     Job job = {call.fn,
                session.args,
                dims,
                static_cast<char *>(session.scratch.pointer),
                session.scratchStride,
                session.limits.threads};
+    auto run = [&] {
+      if (onDevice())
+        launch(session, call, dims);
+      else
+        runCall(session, job);
+    };
     if (!session.observer) {
-      runCall(session, job);
+      run();
       continue;
     }
+    if (onDevice())
+      finish(session.queue, true);
     int64_t begin = now();
-    runCall(session, job);
+    run();
+    if (onDevice())
+      finish(session.queue, true);
     gptc_event event = {call.name,
                         entry.name,
                         i,
@@ -106,7 +129,9 @@ void execute(Session &session, const Frame &frame) {
                         call.arg_count,
                         dims,
                         call.dim_count,
-                        seconds(now() - begin)};
+                        seconds(now() - begin),
+                        onDevice() ? readArgument : nullptr,
+                        &session};
     session.observer(session.observerUser, &event);
   }
 }

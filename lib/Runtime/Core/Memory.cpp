@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -46,6 +46,20 @@ bool allocate(const gptc_host &host, uint64_t bytes, bool zeroed,
     memset(pointer, 0, total);
   block = {pointer, total};
   return true;
+}
+
+bool allocateForKernels(const gptc_host &host, Queue &queue, uint64_t bytes,
+                        bool zeroed, Block &block) {
+  return onDevice() ? allocateOnDevice(queue, bytes, zeroed, block)
+                    : allocate(host, bytes, zeroed, block);
+}
+
+void releaseForKernels(const gptc_host &host, const Queue &queue,
+                       Block &block) {
+  if (!onDevice())
+    release(host, block);
+  else if (queue.device)
+    releaseOnDevice(*queue.device, block);
 }
 
 void release(const gptc_host &host, Block &block) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
 #include "gptc/Format/WeightLayout.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -90,6 +90,34 @@ gptc_status mapWeights(const char *path, bool verify, Model &model) {
   return GPTC_OK;
 }
 
+static void unmapWeights(Model &model) {
+  if (model.mappedBytes)
+    munmap(model.mapped, model.mappedBytes);
+  model.mappedBytes = 0;
+}
+
+/// From the host's memory to the GPU's.
+static gptc_status moveWeights(Model &model) {
+  OnDevice current(model.device);
+  Queue queue;
+  gptc_status status = openQueue(model, queue);
+  if (status != GPTC_OK)
+    return status;
+  Block &moved = model.deviceWeights;
+  uint64_t bytes = programOf(model).weights_section_bytes;
+  if (allocateOnDevice(queue, bytes, false, moved)) {
+    copyIn(queue, moved.pointer, model.image, bytes);
+    status = finish(queue, true);
+  } else {
+    status = GPTC_NO_MEMORY;
+  }
+  closeQueue(queue);
+  unmapWeights(model);
+  release(model.host, model.weights);
+  model.image = static_cast<const char *>(moved.pointer);
+  return status;
+}
+
 gptc_status openModel(const gptc_open_params *given, Model **model) {
   gptc_open_params params = {};
   // A caller compiled against an older gptc.h has a shorter struct.
@@ -125,9 +153,14 @@ gptc_status openModel(const gptc_open_params *given, Model **model) {
   opened->chosen = &program;
   opened->self = memory;
   opened->references = 1;
-  status = params.weights_path
-               ? mapWeights(params.weights_path, params.verify, *opened)
-               : packWeights(params.weights, params.weight_count, *opened);
+  if (onDevice())
+    status = openDevice(*opened);
+  if (status == GPTC_OK)
+    status = params.weights_path
+                 ? mapWeights(params.weights_path, params.verify, *opened)
+                 : packWeights(params.weights, params.weight_count, *opened);
+  if (status == GPTC_OK && onDevice())
+    status = moveWeights(*opened);
   if (status != GPTC_OK) {
     dropModel(opened);
     return status;
@@ -139,9 +172,10 @@ gptc_status openModel(const gptc_open_params *given, Model **model) {
 void dropModel(Model *model) {
   if (__atomic_sub_fetch(&model->references, 1, __ATOMIC_ACQ_REL))
     return;
-  if (model->mappedBytes)
-    munmap(model->mapped, model->mappedBytes);
+  unmapWeights(*model);
   gptc_host host = model->host;
+  if (onDevice())
+    closeDevice(*model);
   release(host, model->weights);
   Block memory = model->self;
   release(host, memory);

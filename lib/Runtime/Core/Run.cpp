@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
 #include <string.h>
 
 namespace gptc::core {
@@ -27,7 +27,7 @@ struct Run {
   int64_t dims[maxDims];
 
   gptc_status bindInput(const gptc_value_desc &desc, const gptc_tensor *tensor);
-  gptc_status checkValues(const gptc_value_desc &desc,
+  gptc_status checkValues(const Queue &queue, const gptc_value_desc &desc,
                           const gptc_tensor &tensor) const;
   gptc_status checkDim(int32_t dim) const;
   gptc_status shapeOutput(const gptc_value_desc &desc, gptc_tensor &tensor);
@@ -128,10 +128,15 @@ gptc_status Run::bindInput(const gptc_value_desc &desc,
 }
 
 /// Every dynamic dimension has its size by now.
-gptc_status Run::checkValues(const gptc_value_desc &desc,
+gptc_status Run::checkValues(const Queue &queue, const gptc_value_desc &desc,
                              const gptc_tensor &tensor) const {
   if (desc.dtype != GPTC_I32 || desc.rank >= 8 || !desc.shape[7])
     return GPTC_OK;
+  if (onDevice() && isOnDevice(queue, tensor.data))
+    return fail(GPTC_INVALID_ARGUMENT,
+                "run: input '%.200s': expected the host's memory, since its "
+                "values are checked, got the GPU's",
+                desc.name);
   const int64_t bound = resolve(desc.shape[7], dims);
   const char *data = static_cast<const char *>(tensor.data);
   for (uint64_t i = 0; i < bytesOf(desc, dims) / 4; ++i) {
@@ -206,9 +211,9 @@ gptc_status findEntry(const gptc_program &program, const char *name,
 } // namespace
 
 /// Checks every tensor; sets run.dims and the shapes of outputs.
-static gptc_status checkTensors(Run &run, const gptc_tensor *inputs,
-                                size_t inputCount, gptc_tensor *outputs,
-                                size_t outputCount) {
+static gptc_status checkTensors(const Queue &queue, Run &run,
+                                const gptc_tensor *inputs, size_t inputCount,
+                                gptc_tensor *outputs, size_t outputCount) {
   const gptc_entry_desc &entry = run.entry;
   gptc_status status = checkNames(entry, "input", entry.inputs,
                                   entry.input_count, inputs, inputCount);
@@ -222,7 +227,7 @@ static gptc_status checkTensors(Run &run, const gptc_tensor *inputs,
   for (int32_t d = 0; d < entry.dim_count && status == GPTC_OK; ++d)
     status = run.checkDim(d);
   for (int32_t i = 0; i < entry.input_count && status == GPTC_OK; ++i)
-    status = run.checkValues(entry.inputs[i],
+    status = run.checkValues(queue, entry.inputs[i],
                              *find(const_cast<gptc_tensor *>(inputs),
                                    inputCount, entry.inputs[i].name));
   for (int32_t i = 0; i < entry.output_count && status == GPTC_OK; ++i)
@@ -242,7 +247,9 @@ gptc_status runEntry(Session &session, const char *name,
   Run run = {entry, {}};
   for (int64_t &dim : run.dims)
     dim = unbound;
-  status = checkTensors(run, inputs, inputCount, outputs, outputCount);
+  OnDevice current(session.model->device);
+  Queue &queue = session.queue;
+  status = checkTensors(queue, run, inputs, inputCount, outputs, outputCount);
   if (status != GPTC_OK)
     return status;
   bool wanted = false;
@@ -257,40 +264,55 @@ gptc_status runEntry(Session &session, const char *name,
     return i < entry.input_count ? entry.inputs[i]
                                  : entry.outputs[i - entry.input_count];
   };
-  // A table of pointers, then the tensors.
-  const uint64_t tableBytes = padded(tensorCount * sizeof(void *));
-  uint64_t bytes = tableBytes;
+  const uint64_t tableBytes = tensorCount * sizeof(void *);
+  uint64_t bytes = 0;
   for (int32_t i = 0; i < tensorCount; ++i)
     bytes = saturatingAdd(bytes, padded(bytesOf(descOf(i), run.dims)));
   if (session.values.bytes < padded(bytes)) {
-    release(host, session.values);
-    if (!allocate(host, bytes, false, session.values))
+    releaseForKernels(host, queue, session.values);
+    if (!allocateForKernels(host, queue, bytes, false, session.values))
       return GPTC_NO_MEMORY;
   }
-  void **tensors = static_cast<void **>(session.values.pointer);
-  char *next = static_cast<char *>(session.values.pointer) + tableBytes;
+  if (session.pointers.bytes < padded(tableBytes)) {
+    release(host, session.pointers);
+    if (!allocate(host, tableBytes, false, session.pointers))
+      return GPTC_NO_MEMORY;
+  }
+  void **tensors = static_cast<void **>(session.pointers.pointer);
+  char *next = static_cast<char *>(session.values.pointer);
   for (int32_t i = 0; i < tensorCount; ++i) {
     tensors[i] = next;
     next += padded(bytesOf(descOf(i), run.dims));
   }
-  if (!placeBuffers(host, entry, run.dims, session.runSpace) ||
+  if (!placeBuffers(host, queue, entry, run.dims, session.runSpace) ||
       !growScratch(session, scratchAt(entry, run.dims)))
     return GPTC_NO_MEMORY;
 
-  for (int32_t i = 0; i < entry.input_count; ++i)
-    memcpy(tensors[i],
-           find(const_cast<gptc_tensor *>(inputs), inputCount,
-                entry.inputs[i].name)
-               ->data,
-           bytesOf(entry.inputs[i], run.dims));
+  for (int32_t i = 0; i < entry.input_count; ++i) {
+    const void *data = find(const_cast<gptc_tensor *>(inputs), inputCount,
+                            entry.inputs[i].name)
+                           ->data;
+    uint64_t size = bytesOf(entry.inputs[i], run.dims);
+    if (!onDevice())
+      memcpy(tensors[i], data, size);
+    else if (isOnDevice(queue, data))
+      copyWithin(queue, tensors[i], data, size);
+    else
+      copyIn(queue, tensors[i], data, size);
+  }
   void *const *outs = tensors + entry.input_count;
   execute(session, {&entry, run.dims, tensors, outs, &session.runSpace});
   for (int32_t i = 0; i < entry.output_count; ++i) {
     gptc_tensor *out = find(outputs, outputCount, entry.outputs[i].name);
-    if (out && out->data)
-      memcpy(out->data, outs[i], bytesOf(entry.outputs[i], run.dims));
+    uint64_t size = bytesOf(entry.outputs[i], run.dims);
+    if (!out || !out->data)
+      continue;
+    if (onDevice())
+      copyOut(queue, out->data, outs[i], size);
+    else
+      memcpy(out->data, outs[i], size);
   }
-  return GPTC_OK;
+  return onDevice() ? finish(queue, true) : GPTC_OK;
 }
 
 } // namespace gptc::core

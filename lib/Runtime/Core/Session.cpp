@@ -7,7 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
+#include "DeviceGraph.h"
 #include <string.h>
 
 namespace gptc::core {
@@ -93,21 +94,29 @@ static void carve(Session &session, Carver &carver) {
     for (int32_t c = 0; c < program.entries[e].call_count; ++c)
       if (program.entries[e].calls[c].arg_count > args)
         args = program.entries[e].calls[c].arg_count;
+  Cache &cache = session.cache;
+  if (session.step) {
+    // What kernels read comes first.
+    carver.array(session.tokens, limits.tokens);
+    carver.array(session.positions, limits.tokens);
+    carver.array(session.sequences, limits.tokens);
+    carver.array(session.rows, limits.rows);
+    carver.array(session.runs, smaller(limits.tokens, limits.sequences));
+    if (session.step->kind == GPTC_ENTRY_STEP_SINGLE) {
+      carver.array(session.single, 1);
+      carver.array(session.runRows, limits.rows);
+    }
+    carver.array(session.views, program.kv.layers);
+    carver.array(cache.table, saturatingMul(cache.sequences, cache.maxPages));
+  }
+  session.mirroredBytes = carver.bytes;
   carver.array(session.args, args);
+  // Beside the arguments a launch takes scratch memory and dimensions.
+  carver.array(session.params, args + 1 + maxCallDims);
   if (!session.step)
     return;
-  carver.array(session.tokens, limits.tokens);
-  carver.array(session.positions, limits.tokens);
-  carver.array(session.sequences, limits.tokens);
-  carver.array(session.rows, limits.rows);
-  carver.array(session.runs, smaller(limits.tokens, limits.sequences));
-  if (session.step->kind == GPTC_ENTRY_STEP_SINGLE) {
-    carver.array(session.runRows, limits.rows);
+  if (session.step->kind == GPTC_ENTRY_STEP_SINGLE)
     carver.array(session.rowPlaces, limits.rows);
-  }
-  Cache &cache = session.cache;
-  carver.array(session.views, program.kv.layers);
-  carver.array(cache.table, saturatingMul(cache.sequences, cache.maxPages));
   carver.array(cache.owners, cache.pages);
   carver.array(cache.free, cache.pages);
   carver.array(cache.lengths, cache.sequences);
@@ -136,16 +145,22 @@ static bool allocateStep(Session &session) {
   carve(session, assign);
   if (!session.step)
     return true;
+  if (onDevice() && !allocateOnDevice(session.queue, session.mirroredBytes,
+                                      false, session.mirror))
+    return false;
 
-  if (!allocate(host, saturatingMul(cache.pageBytes, cache.pages), true,
-                session.cachePool))
+  if (!allocateForKernels(host, session.queue,
+                          saturatingMul(cache.pageBytes, cache.pages), true,
+                          session.cachePool))
     return false;
   cache.pool = static_cast<char *>(session.cachePool.pointer);
+  cache.queue = &session.queue;
   resetCache(cache);
   for (int64_t l = 0; l < program.kv.layers; ++l)
     session.views[l] = {cache.pool +
                             l * program.kv.heads * program.kv.block_bytes,
-                        cache.table, cache.maxPages, session.runs, 0};
+                        forKernels(session, cache.table), cache.maxPages,
+                        forKernels(session, session.runs), 0};
 
   const gptc_entry_desc &step = *session.step;
   bool single = step.kind == GPTC_ENTRY_STEP_SINGLE;
@@ -161,14 +176,15 @@ static bool allocateStep(Session &session) {
   if (step.dim_keys >= 0)
     dims[step.dim_keys] =
         smaller(program.info->context, cache.pages * cache.page);
-  if (single) {
+  if (single || onDevice()) {
     uint64_t row = saturatingMul(program.info->vocab, sizeof(float));
-    if (!allocate(host, saturatingMul(limits.rows, row), false,
-                  session.logitsMemory))
+    if (!allocateForKernels(host, session.queue,
+                            saturatingMul(limits.rows, row), false,
+                            session.logitsMemory))
       return false;
     session.logits = static_cast<float *>(session.logitsMemory.pointer);
   }
-  return placeBuffers(host, step, dims, session.stepSpace) &&
+  return placeBuffers(host, session.queue, step, dims, session.stepSpace) &&
          growScratch(session, scratchAt(step, dims));
 }
 
@@ -223,12 +239,17 @@ gptc_status openSession(Model *model, const gptc_limits *given,
     if (program.entries[i].kind != GPTC_ENTRY_PLAIN)
       opened->step = &program.entries[i];
 
-  if (opened->step && (status = bindStepInputs(*opened)) != GPTC_OK) {
+  OnDevice current(model->device);
+  if (opened->step)
+    status = bindStepInputs(*opened);
+  if (status == GPTC_OK && onDevice())
+    status = openQueue(*model, opened->queue);
+  if (status != GPTC_OK) {
     dropSession(opened);
     return status;
   }
   bool good = true;
-  if (limits.threads > 1 && !model->host.parallel) {
+  if (limits.threads > 1 && !model->host.parallel && !onDevice()) {
     opened->pool = openPool(model->host, limits.threads);
     good = opened->pool != nullptr;
     if (good)
@@ -238,6 +259,15 @@ gptc_status openSession(Model *model, const gptc_limits *given,
     dropSession(opened);
     return GPTC_NO_MEMORY;
   }
+  if (onDevice()) {
+    status = prepareGraphs(*opened);
+    if (status == GPTC_OK)
+      status = finish(opened->queue, true);
+    if (status != GPTC_OK) {
+      dropSession(opened);
+      return status;
+    }
+  }
   *session = opened;
   return GPTC_OK;
 }
@@ -245,15 +275,25 @@ gptc_status openSession(Model *model, const gptc_limits *given,
 void dropSession(Session *session) {
   Model *model = session->model;
   closePool(model->host, session->pool);
-  Block *const blocks[] = {&session->stepSpace.memory,
-                           &session->stepSpace.slotMemory,
-                           &session->runSpace.memory,
-                           &session->runSpace.slotMemory,
-                           &session->scratch,
-                           &session->tables,
-                           &session->cachePool,
-                           &session->logitsMemory,
-                           &session->values};
+  Block *const kernels[] = {&session->stepSpace.memory,
+                            &session->runSpace.memory,
+                            &session->scratch,
+                            &session->mirror,
+                            &session->cachePool,
+                            &session->logitsMemory,
+                            &session->values};
+  {
+    OnDevice current(model->device);
+    if (onDevice())
+      dropGraphs(*session);
+    for (Block *block : kernels)
+      releaseForKernels(model->host, session->queue, *block);
+    if (onDevice())
+      closeQueue(session->queue);
+  }
+  Block *const blocks[] = {&session->stepSpace.slotMemory,
+                           &session->runSpace.slotMemory, &session->tables,
+                           &session->pointers};
   for (Block *block : blocks)
     release(model->host, *block);
   Block memory = session->self;

@@ -8,7 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
+#include "DeviceGraph.h"
 #include <string.h>
 
 namespace gptc::core {
@@ -117,9 +118,18 @@ gptc_status findRuns(Session &session, const gptc_batch &batch,
 
 void setRuns(Session &session, const gptc_run_desc *runs, int64_t count) {
   for (int64_t l = 0; l < programOf(*session.model).kv.layers; ++l) {
-    session.views[l].runs = runs;
+    session.views[l].runs = forKernels(session, runs);
     session.views[l].run_count = count;
   }
+}
+
+/// Where kernels find the inputs of a step that starts at token `first`.
+void placeInputs(const Session &session, int64_t first, int32_t *rows,
+                 void **inputs) {
+  for (int32_t i = 0; i < session.step->input_count; ++i)
+    inputs[i] = forKernels(session, session.stepInputs[i] == &session.rows
+                                        ? rows
+                                        : *session.stepInputs[i] + first);
 }
 
 /// Runs the step entry over `count` tokens.
@@ -134,12 +144,16 @@ void runStep(Session &session, int64_t first, int64_t count, int32_t *rows,
   if (entry.dim_keys >= 0)
     dims[entry.dim_keys] = keys;
   void *inputs[maxStepInputs];
-  for (int32_t i = 0; i < entry.input_count; ++i)
-    inputs[i] = session.stepInputs[i] == &session.rows
-                    ? rows
-                    : *session.stepInputs[i] + first;
+  placeInputs(session, first, rows, inputs);
+  if (onDevice())
+    copyIn(session.queue, session.mirror.pointer, session.tables.pointer,
+           session.mirroredBytes);
   void *outputs[] = {logits};
-  execute(session, {&entry, dims, inputs, outputs, &session.stepSpace});
+  Frame frame = {&entry, dims, inputs, outputs, &session.stepSpace};
+  if (onDevice() && session.graphs && !session.observer)
+    launchGraph(session, frame);
+  else
+    execute(session, frame);
 }
 
 /// One run of the batch, rows and logits by themselves.
@@ -152,7 +166,7 @@ void runSingle(Session &session, const gptc_batch &batch, gptc_run_desc run,
       session.runRows[rowCount] = batch.rows[i] - run.first;
       session.rowPlaces[rowCount++] = static_cast<int32_t>(i);
     }
-  bool together = true;
+  bool together = !onDevice();
   for (int64_t i = 1; i < rowCount; ++i)
     together &= session.rowPlaces[i] == session.rowPlaces[0] + i;
   float *out = session.logits;
@@ -161,15 +175,47 @@ void runSingle(Session &session, const gptc_batch &batch, gptc_run_desc run,
 
   int64_t first = run.first;
   run.first = 0;
-  setRuns(session, &run, 1);
+  *session.single = run;
+  setRuns(session, session.single, 1);
   runStep(session, first, run.count, session.runRows, rowCount,
           int64_t(run.position) + run.count, out);
-  for (int64_t i = 0; i < rowCount && !together; ++i)
-    memcpy(logits + session.rowPlaces[i] * vocab, out + i * vocab,
-           vocab * sizeof(float));
+  for (int64_t i = 0; i < rowCount && !together; ++i) {
+    float *to = logits + session.rowPlaces[i] * vocab;
+    if (onDevice())
+      copyOut(session.queue, to, out + i * vocab, vocab * sizeof(float));
+    else
+      memcpy(to, out + i * vocab, vocab * sizeof(float));
+  }
+}
+
+/// The batch as one, its logits on a GPU first unless the host's are there.
+void runRagged(Session &session, const gptc_batch &batch, int64_t runCount,
+               float *logits) {
+  if (batch.row_count)
+    memcpy(session.rows, batch.rows, batch.row_count * sizeof(int32_t));
+  setRuns(session, session.runs, runCount);
+  float *out = logits;
+  if (onDevice() && !isOnDevice(session.queue, logits))
+    out = session.logits;
+  runStep(session, 0, batch.count, session.rows, batch.row_count, 0, out);
+  if (out != logits)
+    copyOut(session.queue, logits, out,
+            batch.row_count * programOf(*session.model).info->vocab *
+                sizeof(float));
 }
 
 } // namespace
+
+gptc_status prepareGraphs(Session &session) {
+  if (!session.step || session.step->kind != GPTC_ENTRY_STEP)
+    return GPTC_OK;
+  int64_t dims[maxDims] = {};
+  void *inputs[maxStepInputs];
+  placeInputs(session, 0, session.rows, inputs);
+  void *outputs[] = {session.logits};
+  return makeGraphs(
+      session, {session.step, dims, inputs, outputs, &session.stepSpace}, dims);
+}
 
 gptc_status step(Session &session, const gptc_batch &batch, float *logits) {
   if (!session.step)
@@ -179,6 +225,7 @@ gptc_status step(Session &session, const gptc_batch &batch, float *logits) {
   gptc_status status = checkCounts(session, batch, logits);
   if (status != GPTC_OK)
     return status;
+  OnDevice current(session.model->device);
   int64_t runCount;
   status = findRuns(session, batch, runCount);
   if (status == GPTC_OK)
@@ -194,16 +241,13 @@ gptc_status step(Session &session, const gptc_batch &batch, float *logits) {
   else
     memset(session.sequences, 0, bytes);
 
-  if (session.step->kind == GPTC_ENTRY_STEP_SINGLE) {
+  if (session.step->kind == GPTC_ENTRY_STEP_SINGLE)
     for (int64_t r = 0; r < runCount; ++r)
       runSingle(session, batch, session.runs[r], logits);
-    return GPTC_OK;
-  }
-  if (batch.row_count)
-    memcpy(session.rows, batch.rows, batch.row_count * sizeof(int32_t));
-  setRuns(session, session.runs, runCount);
-  runStep(session, 0, batch.count, session.rows, batch.row_count, 0, logits);
-  return GPTC_OK;
+  else
+    runRagged(session, batch, runCount, logits);
+  return onDevice() ? finish(session.queue, !isOnDevice(session.queue, logits))
+                    : GPTC_OK;
 }
 
 } // namespace gptc::core

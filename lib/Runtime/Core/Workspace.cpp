@@ -31,8 +31,9 @@ uint64_t scratchAt(const gptc_entry_desc &entry, const int64_t *dims) {
   return most;
 }
 
-bool placeBuffers(const gptc_host &host, const gptc_entry_desc &entry,
-                  const int64_t *dims, Workspace &workspace) {
+bool placeBuffers(const gptc_host &host, Queue &queue,
+                  const gptc_entry_desc &entry, const int64_t *dims,
+                  Workspace &workspace) {
   uint64_t slotBytes = entry.slot_count * sizeof(uint64_t);
   if (!workspace.slots || workspace.slotMemory.bytes < padded(slotBytes)) {
     release(host, workspace.slotMemory);
@@ -55,8 +56,8 @@ bool placeBuffers(const gptc_host &host, const gptc_entry_desc &entry,
     total = saturatingAdd(total, bytes);
   }
   if (total && workspace.memory.bytes < padded(total)) {
-    release(host, workspace.memory);
-    return allocate(host, total, false, workspace.memory);
+    releaseForKernels(host, queue, workspace.memory);
+    return allocateForKernels(host, queue, total, false, workspace.memory);
   }
   return true;
 }
@@ -65,11 +66,12 @@ bool growScratch(Session &session, uint64_t bytes) {
   uint64_t stride = padded(bytes);
   if (!bytes || stride <= session.scratchStride)
     return true;
-  release(session.model->host, session.scratch);
+  const gptc_host &host = session.model->host;
+  releaseForKernels(host, session.queue, session.scratch);
   session.scratchStride = 0;
-  if (!allocate(session.model->host,
-                saturatingMul(stride, session.limits.threads), false,
-                session.scratch))
+  const int64_t parts = session.queue.device ? 1 : session.limits.threads;
+  if (!allocateForKernels(host, session.queue, saturatingMul(stride, parts),
+                          false, session.scratch))
     return false;
   session.scratchStride = stride;
   return true;

@@ -1,7 +1,8 @@
 //===- ToyModel.cpp - Kernels and program of the toy package --------------===//
 //
 // With TOY_SINGLE the step entry sees one sequence at a time, as -O0 code does,
-// and keeps its scores in a [T, S] buffer.
+// and keeps its scores in a [T, S] buffer. With TOY_FATBIN, a file of the
+// functions of ToyKernels.cu, the package is one for a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +15,7 @@ using namespace toy;
 
 namespace {
 
-constexpr int64_t NR = 16, panels = (V + NR - 1) / NR;
-constexpr int64_t blockBytes = 2 * D * page * 4;
+constexpr int64_t panels = (V + NR - 1) / NR;
 
 float table(const void *packed, int64_t token, int64_t d) {
   return static_cast<const float *>(
@@ -124,12 +124,67 @@ const gptc_arg attendArgs[] = {in(1), cache(0), cache(1), buffer(0), buffer(1)};
 const gptc_arg headArgs[] = {buffer(0), in(3), weight(0), out(0)};
 const gptc_arg gatherArgs[] = {in(0), in(1), weight(0), out(0)};
 
+#ifdef TOY_FATBIN
+#define TOY_TEXT(x) #x
+#define TOY_PATH(x) TOY_TEXT(x)
+extern "C" const char toyFatbin[];
+asm(".section .rodata\n.balign 16\n.globl toyFatbin\ntoyFatbin:\n.incbin "
+    "\"" TOY_PATH(TOY_FATBIN) "\"\n.previous\n");
+
+const char *const functions[] = {"toy_append", "toy_attend", "toy_head",
+                                 "toy_gather"};
+const gptc_device_code deviceCode = {toyFatbin, functions, 4, 80};
+const gptc_device_code *const device = &deviceCode;
+
+/// A thread for each of the first dimension times `each`.
+constexpr gptc_launch launchOf(int32_t function, int64_t each) {
+  gptc_extent one = {1, 1, {-1, -1, -1, -1, -1, -1, -1, -1}};
+  return {
+      function, 32, 0, {{each, 32, {0, -1, -1, -1, -1, -1, -1, -1}}, one, one}};
+}
+const gptc_launch launches[] = {launchOf(0, 1), launchOf(1, 1), launchOf(2, V),
+                                launchOf(3, D)};
+const gptc_variant variants[] = {{INT64_MAX, launches + 0, 1},
+                                 {INT64_MAX, launches + 1, 1},
+                                 {INT64_MAX, launches + 2, 1},
+                                 {INT64_MAX, launches + 3, 1}};
+/// Of all tokens.
+constexpr int8_t scratchDim = 0;
+
+constexpr gptc_call_desc callOf(gptc_kernel_fn, const char *name,
+                                const gptc_arg *args, int32_t argCount,
+                                int32_t dimCount, int8_t dim, int8_t second,
+                                int64_t scratch, int32_t kernel) {
+  return {nullptr,
+          name,
+          args,
+          argCount,
+          dimCount,
+          {dim, second},
+          scratch,
+          scratch ? scratchDim : int8_t(-1),
+          {},
+          1,
+          variants + kernel};
+}
+#else
+const gptc_device_code *const device = nullptr;
+
+constexpr gptc_call_desc callOf(gptc_kernel_fn fn, const char *name,
+                                const gptc_arg *args, int32_t argCount,
+                                int32_t dimCount, int8_t dim, int8_t second,
+                                int64_t scratch, int32_t) {
+  return {fn,      name, args, argCount, dimCount, {dim, second},
+          scratch, -1,   {},   0,        nullptr};
+}
+#endif
+
 const gptc_call_desc stepCalls[] = {
-    {append, "append", appendArgs, 6, 1, {0}, 0, -1, {}},
-    {attend, "attend", attendArgs, 5, attendDims, {0, 2}, D * 4, -1, {}},
-    {head, "head", headArgs, 4, 1, {1}, 0, -1, {}}};
+    callOf(append, "append", appendArgs, 6, 1, 0, 0, 0, 0),
+    callOf(attend, "attend", attendArgs, 5, attendDims, 0, 2, D * 4, 1),
+    callOf(head, "head", headArgs, 4, 1, 1, 0, 0, 2)};
 const gptc_call_desc gatherCalls[] = {
-    {gather, "gather", gatherArgs, 4, 1, {0}, 0, -1, {}}};
+    callOf(gather, "gather", gatherArgs, 4, 1, 0, 0, 0, 3)};
 
 const gptc_size buffers[] = {{D * 4, {0, -1, -1, -1}, 0},
                              {4, {0, keysDim, -1, -1}, 1}};
@@ -182,7 +237,8 @@ const gptc_program program = {sizeof(gptc_program),
                               sectionBytes,
                               sectionBytes,
                               {layers, 1, D, page, blockBytes},
-                              "sse2"};
+                              "sse2",
+                              device};
 /// For a CPU that there is not: passed over.
 const gptc_info futureInfo = [] {
   gptc_info info = {};
@@ -200,7 +256,8 @@ const gptc_program future = {sizeof(gptc_program),
                              0,
                              sectionBytes,
                              {},
-                             "sse2,no-such-feature"};
+                             "sse2,no-such-feature",
+                             device};
 const gptc_program *const programs[] = {&future, &program};
 
 } // namespace

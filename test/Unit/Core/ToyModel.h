@@ -12,13 +12,12 @@
 #ifndef GPTC_TEST_UNIT_CORE_TOYMODEL_H
 #define GPTC_TEST_UNIT_CORE_TOYMODEL_H
 
+#include "ToySizes.h"
 #include "gptc/Runtime/gptc.h"
 #include <cstdint>
 #include <vector>
 
 namespace toy {
-
-constexpr int64_t D = 8, V = 20, context = 24, page = 4, layers = 2;
 
 inline float tableAt(int64_t token, int64_t d) {
   return float((token * 3 + d * 5) % 7 - 3);
