@@ -41,7 +41,8 @@ std::string gptc::verify::reportText(const Verification &verification) {
   int64_t verified = 0;
   for (const FusionCheck &check : verification.checks)
     verified += check.count;
-  return text + fmt::format("{} fused ops and results verified, {} functions "
-                            "left out\n",
-                            verified, verification.leftOut);
+  text += fmt::format("{} fused ops and results verified", verified);
+  if (verification.leftOut)
+    text += fmt::format("; functions left out: {}", verification.leftOut);
+  return text + '\n';
 }

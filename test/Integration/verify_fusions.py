@@ -28,6 +28,7 @@ class VerifyFusions(unittest.TestCase):
         report = run("gptc", model, "--verify-fusions", *options).stdout
         rows = self.fusions(report)
         self.assertEqual({verdict for _, verdict, _ in rows}, {"ok"}, report)
+        self.assertRegex(report, r"\n\d+ fused ops and results verified(; functions left out: \d+)?\n$")
         return {fusion for fusion, _, _ in rows}, report
 
     def test_golden_models(self):

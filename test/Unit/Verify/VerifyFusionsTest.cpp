@@ -218,6 +218,10 @@ TEST_F(VerifyTest, WhatCannotBeRunIsSaid) {
   EXPECT_TRUE(found.ok());
   ASSERT_EQ(found.notes.size(), 1u);
   EXPECT_EQ(found.notes[0].find("@other was left out"), 0u) << found.notes[0];
+  EXPECT_NE(reportText(found).find("\n0 fused ops and results verified; "
+                                   "functions left out: 1\n"),
+            std::string::npos)
+      << reportText(found);
 }
 
 TEST_F(VerifyTest, ReportNamesWhatFails) {
