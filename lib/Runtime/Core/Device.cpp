@@ -33,15 +33,15 @@ uint32_t extentAt(const gptc_extent &extent, const int64_t *dims) {
 //===----------------------------------------------------------------------===//
 
 static gptc_status loadDriver(Device &device) {
-  device.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!device.library)
+  device.handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!device.handle)
     return fail(GPTC_NO_DEVICE,
                 "open: expected NVIDIA's driver, which this package's kernels "
                 "run on: %.200s; install it, or compile with --target=cpu",
                 dlerror());
   void *found[driverCount];
   for (uint64_t i = 0; i < driverCount; ++i) {
-    found[i] = dlsym(device.library, driverNames[i]);
+    found[i] = dlsym(device.handle, driverNames[i]);
     if (!found[i])
       return fail(GPTC_NO_DEVICE,
                   "open: expected a driver of CUDA 12 or later, got one "

@@ -112,7 +112,7 @@ static_assert(sizeof(Driver) == driverCount * sizeof(void *));
 
 struct Device {
   Driver driver;
-  void *library;
+  void *handle; ///< of the driver
   void *context;
   int32_t number;  ///< CUdevice
   int32_t primary; ///< the context is the device's primary one, retained
