@@ -1,5 +1,6 @@
 //===- CudaSchedule.cpp - tile sizes of CUDA kernels ----------------------===//
 #include "gptc/Schedule/CudaSchedule.h"
+#include "gptc/Schedule/Schedule.h"
 #include <numeric>
 
 using namespace mlir;
@@ -297,19 +298,11 @@ bool Checker::attention(gpt::FlashAttentionOp op, InputPrecision precision) {
 LogicalResult gptc::verifyCudaSchedule(gpt::KernelOp kernel,
                                        InputPrecision precision,
                                        const CudaTarget &target) {
-  DictionaryAttr wanted = cudaScheduleOf(kernel, precision, target),
-                 given = kernel.getScheduleAttr();
+  DictionaryAttr wanted = cudaScheduleOf(kernel, precision, target);
   if (!wanted)
     return success();
-  if (!given)
-    return kernel.emitOpError(
-        "expected a schedule; gpt-select-schedule sets it");
-  for (NamedAttribute size : wanted) {
-    auto v = given.getAs<IntegerAttr>(size.getName());
-    if (!v || v.getInt() <= 0)
-      return kernel.emitOpError("schedule: expected a positive integer '")
-             << size.getName().getValue() << "'";
-  }
+  if (failed(expectSizes(kernel, wanted)))
+    return failure();
   Checker check{kernel, target};
   auto attention = dyn_cast<gpt::FlashAttentionOp>(kernel.kernelOp());
   return success(attention ? check.attention(attention, precision)

@@ -88,11 +88,8 @@ static LogicalResult expectSize(gpt::KernelOp kernel, StringRef name, bool ok,
          << name << "' " << what << ", got " << sizeOf(kernel, name);
 }
 
-LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
-  DictionaryAttr wanted = scheduleOf(kernel, t),
-                 given = kernel.getScheduleAttr();
-  if (!wanted)
-    return success();
+LogicalResult gptc::expectSizes(gpt::KernelOp kernel, DictionaryAttr wanted) {
+  DictionaryAttr given = kernel.getScheduleAttr();
   if (!given)
     return kernel.emitOpError(
         "expected a schedule; gpt-select-schedule sets it");
@@ -102,6 +99,15 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
       return kernel.emitOpError("schedule: expected a positive integer '")
              << size.getName().getValue() << "'";
   }
+  return success();
+}
+
+LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
+  DictionaryAttr wanted = scheduleOf(kernel, t);
+  if (!wanted)
+    return success();
+  if (failed(expectSizes(kernel, wanted)))
+    return failure();
   if (auto attention = dyn_cast<gpt::FlashAttentionOp>(kernel.kernelOp())) {
     AttentionSchedule s = readAttentionSchedule(kernel);
     int64_t block = scheduleAttention(attention, t).keyBlock;

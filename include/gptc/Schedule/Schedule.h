@@ -41,6 +41,11 @@ int64_t wholeColumnsOf(mlir::Operation *gemm);
 /// The kernel's schedule attribute, or none if the kernel needs no schedule.
 mlir::DictionaryAttr scheduleOf(gpt::KernelOp kernel, const TargetDesc &target);
 
+/// Fails, with a diagnostic, unless the kernel's schedule has every size that
+/// `wanted` has, and they are positive.
+mlir::LogicalResult expectSizes(gpt::KernelOp kernel,
+                                mlir::DictionaryAttr wanted);
+
 /// Checks the attribute against the target: all sizes present and positive, the
 /// register tile fits, multiples hold.
 mlir::LogicalResult verifySchedule(gpt::KernelOp kernel,
