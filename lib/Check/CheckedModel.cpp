@@ -119,13 +119,11 @@ int CheckedModel::makeKernels(const std::string &path,
     for (const nlohmann::json &level : *lower)
       if (text(level, "target") == target)
         hash = text(level, "program_hash");
-  if (llvm::StringRef(target).starts_with("sm_"))
-    return report(package.folder() +
-                  ": packages for a GPU are not supported "
-                  "by this version; compile the model for the CPU to check "
-                  "it");
   PackageOptions options;
   options.name = name;
+  options.precision = package.info().precision;
+  if (llvm::is_contained(cudaTargetNames(), target))
+    options.gpu = target;
   options.optimization = package.info().optimization;
   options.dequantize = dequantizes(manifest);
   if (auto disabled = manifest.find("disabled_fusions");
@@ -141,7 +139,9 @@ int CheckedModel::makeKernels(const std::string &path,
       native && native->name == target)
     marches.insert(marches.begin(), "native");
   for (const std::string &march : marches) {
-    auto description = lookupTarget(march, error);
+    // The host's side of a package for a GPU runs on any CPU.
+    auto description =
+        lookupTarget(options.gpu.empty() ? march : "x86-64", error);
     if (!description)
       return report(package.folder() + ": " + error);
     if (several)
@@ -154,7 +154,10 @@ int CheckedModel::makeKernels(const std::string &path,
                                        folder.path("ir"),
                                        "--emit=kernels",
                                        "-march=" + march,
-                                       options.optimization ? "-O2" : "-O0"};
+                                       options.optimization ? "-O2" : "-O0",
+                                       "--precision=" + options.precision};
+    if (!options.gpu.empty())
+      arguments.push_back("--target=cuda");
     if (options.dequantize)
       arguments.push_back("--weights=f32");
     for (const std::string &fusion : options.disabledFusions)
@@ -173,12 +176,27 @@ int CheckedModel::makeKernels(const std::string &path,
     planned = std::move(*plan);
     got = fmt::format("{:016x}", planned->hash);
     if (got == hash)
-      return 0;
+      return options.gpu.empty() ? 0 : planLaunches();
   }
   return report(fmt::format(
       "{}: expected a package compiled from {} by this version (program_hash "
       "{}), got {}; compile it again",
       package.folder(), path, got, hash));
+}
+
+int CheckedModel::planLaunches() {
+  std::string error;
+  auto target = lookupCudaTarget(planned->options.gpu, error);
+  auto precision = symbolizePrecision(planned->options.precision);
+  if (!target || !precision)
+    return report(target ? "unknown precision " + planned->options.precision
+                         : error);
+  FailureOr<CudaProgram> program = generateCudaKernels(
+      *kernelModule, *target, *precision, planned->options.name);
+  if (failed(program))
+    return 1;
+  planned->gpu = {std::move(*program), {}, target->capability};
+  return 0;
 }
 
 int CheckedModel::openCheckpoint(const std::string &path,

@@ -68,6 +68,8 @@ public:
 private:
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &path);
   int makeKernels(const std::string &path, const host::Package &package);
+  /// What each kernel's launches are, of a package for a GPU.
+  int planLaunches();
   int openCheckpoint(const std::string &path, std::string checkpoint);
 
   mlir::MLIRContext context;

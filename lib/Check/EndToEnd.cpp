@@ -56,8 +56,13 @@ bool EndToEnd::open(int64_t tokens, std::string &error) {
 
 int EndToEnd::evaluate(func::FuncOp function, llvm::ArrayRef<TensorRef> args,
                        Results &exact, Results &plain) {
+  auto inputs = symbolizePrecision(package.info().precision);
+  if (!inputs)
+    return report(fmt::format("{}: expected the precision f32, tf32, bf16 or "
+                              "f16, got '{}'",
+                              package.folder(), package.info().precision));
   for (auto [precision, into] : {std::pair(Precision::Double, &exact),
-                                 std::pair(Precision::Single, &plain)}) {
+                                 std::pair(plainPrecision(*inputs), &plain)}) {
     FailureOr<Results> values =
         Evaluator(model.weights(), precision).run(function, args);
     if (failed(values))

@@ -1,7 +1,7 @@
 //===- EndToEnd.h - a whole run against the graph as written ----*- C++ -*-===//
 //
 // The package runs with a KernelChecker watching; then the function of the
-// graph is evaluated in double and, for the bound, in single precision.
+// graph is evaluated in double and, for the bound, in the package's precision.
 //
 //===----------------------------------------------------------------------===//
 

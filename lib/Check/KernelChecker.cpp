@@ -11,8 +11,35 @@ using namespace gptc;
 using namespace gptc::check;
 using namespace gptc::reference;
 
+Precision gptc::check::plainPrecision(InputPrecision inputs) {
+  switch (inputs) {
+  case InputPrecision::F32:
+    return Precision::Single;
+  case InputPrecision::TF32:
+    return Precision::TF32;
+  case InputPrecision::BF16:
+    return Precision::BF16;
+  case InputPrecision::F16:
+    return Precision::F16;
+  }
+  llvm_unreachable("a precision that is none of these");
+}
+
+/// What the launches of a call of these sizes round inputs to.
+static InputPrecision inputsOf(const PackageModel &plan,
+                               const PlannedCall &call,
+                               const gptc_event &event) {
+  if (!plan.gpu)
+    return InputPrecision::F32;
+  const int64_t rows = event.dim_count ? event.dims[0] : 0;
+  for (const CudaVariant &variant : plan.gpu->find(call.kernel).variants)
+    if (rows <= variant.mostRows)
+      return variant.inputs;
+  llvm_unreachable("the last variant fits all");
+}
+
 KernelChecker::KernelChecker(const PackageModel &plan, WeightSource *weights)
-    : plan(plan), exact(weights), plain(weights, Precision::Single) {
+    : plan(plan), weights(weights), exact(weights) {
   if (plan.kv.layers)
     cache = makeCache(plan.kv.layers, plan.kv.heads, plan.kv.head_dim);
 }
@@ -23,40 +50,41 @@ void KernelChecker::observe(void *user, const gptc_event *event) {
     checker->broken = !checker->check(*event);
 }
 
-/// A tensor in the package's memory. Null for an element type that no kernel
-/// has.
-static TensorRef readTensor(Type type, llvm::ArrayRef<int64_t> sizes,
-                            const void *data, const int64_t *dims) {
+TensorRef KernelChecker::readTensor(const PlannedCall &call, unsigned index,
+                                    Type type, const void *data,
+                                    const gptc_event &event) {
   std::vector<int64_t> shape;
+  llvm::ArrayRef<int64_t> sizes = dimsOf(call.kernel)[index];
   for (int64_t size : sizes)
-    shape.push_back(size >= 0 ? size : dims[-1 - size]);
+    shape.push_back(size >= 0 ? size : event.dims[-1 - size]);
   std::optional<int64_t> count = elementCount(shape);
   Type element = getElementTypeOrSelf(type);
-  auto fill = [&]<typename T>(T, auto &elements) {
-    const char *bytes = static_cast<const char *>(data);
-    for (int64_t i = 0; i < *count; ++i) {
-      T value;
-      std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
-      elements.push_back(value);
-    }
-  };
-  if (!count)
+  bool isBool = element.isInteger(1); // an i32 that is 0 or not
+  if (!count || !(element.isF32() || element.isInteger(32) || isBool)) {
+    call.op->emitError("expected argument ")
+        << index << " of the kernel to be a tensor of f32 or integers, got "
+        << type;
     return nullptr;
+  }
+  auto fill = [&]<typename T>(T, auto &elements) {
+    std::vector<T> values(*count);
+    bool good = Memory(event).read(values.data(), data, *count * sizeof(T));
+    elements.assign(values.begin(), values.end());
+    if (!good)
+      call.op->emitError("argument ")
+          << index << " of the kernel cannot be read from the GPU's memory";
+    return good;
+  };
   std::vector<double> floats;
   std::vector<int64_t> ints;
-  if (element.isF32()) {
-    fill(float(), floats);
-    return makeTensor(std::move(shape), std::move(floats));
-  }
-  if (element.isInteger(32)) {
-    fill(int32_t(), ints);
-  } else if (element.isInteger(1)) { // an i32 that is 0 or not
-    fill(int32_t(), ints);
-    for (int64_t &value : ints)
-      value = value != 0;
-  } else {
+  if (element.isF32())
+    return fill(float(), floats)
+               ? makeTensor(std::move(shape), std::move(floats))
+               : nullptr;
+  if (!fill(int32_t(), ints))
     return nullptr;
-  }
+  for (int64_t &value : ints)
+    value = isBool ? value != 0 : value;
   return makeInts(std::move(shape), std::move(ints));
 }
 
@@ -80,13 +108,7 @@ TensorRef KernelChecker::operand(const PlannedCall &call, unsigned index,
     return cache;
   if (loadOf(value))
     return weight(value);
-  TensorRef tensor = readTensor(value.getType(), dimsOf(call.kernel)[index],
-                                event.args[index], event.dims);
-  if (!tensor)
-    op.emitError("expected operand ")
-        << index << " to be a tensor of f32 or integers, got "
-        << value.getType();
-  return tensor;
+  return readTensor(call, index, value.getType(), event.args[index], event);
 }
 
 void KernelChecker::add(const gptc_event &event, std::string what,
@@ -133,14 +155,19 @@ bool KernelChecker::check(const gptc_event &event) {
   AppendedRows exactRows, plainRows, actualRows;
   if (append)
     exactRows = append->fromCache(*cache->cache);
+  Evaluator plain(weights, plainPrecision(inputsOf(plan, call, event)));
   FailureOr<Results> single = plain.evalOp(op, operands);
   if (mlir::failed(single))
     return false;
   if (append) {
     plainRows = append->fromCache(*cache->cache);
-    actualRows = append->fromPages(
-        *static_cast<const gptc_kv_view *>(event.args[append->cacheOperand]),
-        plan.kv);
+    auto pages = append->fromPages(event.args[append->cacheOperand],
+                                   Memory(event), plan.kv);
+    if (!pages) {
+      op.emitError("the KV pages cannot be read from the GPU's memory");
+      return false;
+    }
+    actualRows = std::move(*pages);
     if (auto message = append->write(actualRows, *cache->cache)) {
       op.emitError(*message);
       return false;
@@ -153,12 +180,14 @@ bool KernelChecker::check(const gptc_event &event) {
     if (isa<gpt::KVCacheType>(result.getType()))
       continue;
     TensorRef actual =
-        readTensor(result.getType(), dimsOf(kernel)[op.getArgs().size() + i],
-                   event.args[argument++], event.dims);
-    if (!actual || actual->elements() != (*right)[i]->elements()) {
+        readTensor(call, op.getArgs().size() + i, result.getType(),
+                   event.args[argument++], event);
+    if (!actual)
+      return false;
+    if (actual->elements() != (*right)[i]->elements()) {
       op.emitError("expected result ")
-          << i << " to have shape " << shapeText((*right)[i]->shape)
-          << " of f32 or integers, got " << result.getType();
+          << i << " to have shape " << shapeText((*right)[i]->shape) << ", got "
+          << shapeText(actual->shape);
       return false;
     }
     add(event, fmt::format("result {}", i),

@@ -2,7 +2,10 @@
 //
 // An observer of a session (gptc_api::observe). Each call is evaluated by the
 // reference on the tensors that the package itself gave it, so that an error
-// shows at the kernel that made it and not at those that follow.
+// shows at the kernel that made it and not at those that follow. The bound is
+// that of the arithmetic which the call's own launches do: those of a GPU round
+// the inputs of GEMM and attention where the package's precision says so, but
+// not for few rows.
 //
 // The reference has a KV cache of its own. What a call appends is compared with
 // the package's pages, which then become what the reference's cache holds.
@@ -12,6 +15,7 @@
 #ifndef GPTC_LIB_CHECK_KERNELCHECKER_H
 #define GPTC_LIB_CHECK_KERNELCHECKER_H
 
+#include "Memory.h"
 #include "gptc/Package/PackageModel.h"
 #include "gptc/Reference/Evaluator.h"
 #include "gptc/Runtime/gptc.h"
@@ -36,6 +40,9 @@ struct KernelReport {
   std::string what;
 };
 
+/// The plain computation whose products of matrices round their inputs so.
+reference::Precision plainPrecision(InputPrecision inputs);
+
 class KernelChecker {
 public:
   /// Both must outlive the checker; `weights` may be null.
@@ -54,11 +61,16 @@ private:
   /// Null after an error.
   reference::TensorRef operand(const PlannedCall &call, unsigned index,
                                const gptc_event &event);
+  /// A tensor in the package's memory; null after an error.
+  reference::TensorRef readTensor(const PlannedCall &call, unsigned index,
+                                  mlir::Type type, const void *data,
+                                  const gptc_event &event);
   reference::TensorRef weight(mlir::Value value);
   void add(const gptc_event &event, std::string what, const Difference &found);
 
   const PackageModel &plan;
-  reference::Evaluator exact, plain;
+  reference::WeightSource *weights;
+  reference::Evaluator exact;
   reference::TensorRef cache;
   std::vector<KernelReport> kernels;
   bool broken = false;

@@ -19,17 +19,33 @@ AppendedRows Append::fromCache(const KVCache &cache) const {
   return result;
 }
 
-AppendedRows Append::fromPages(const gptc_kv_view &view,
-                               const gptc_kv_desc &kv) const {
+std::optional<AppendedRows> Append::fromPages(const void *at,
+                                              const Memory &memory,
+                                              const gptc_kv_desc &kv) const {
   AppendedRows result;
   int64_t pitch = gptc_kv_value_pitch(kv.head_dim);
+  gptc_kv_view view;
+  if (!memory.read(&view, at, sizeof(view)))
+    return std::nullopt;
+  // The layer's blocks of one page: neighbours mostly lie in the same one.
+  std::vector<char> blocks(kv.heads * kv.block_bytes);
+  int32_t held = -1;
   for (size_t t = 0; t < positions.size(); ++t) {
     int64_t slot = positions[t] % kv.page;
-    int64_t page =
-        view.pages[sequences[t] * view.max_pages + positions[t] / kv.page];
+    int32_t page;
+    if (!memory.read(&page,
+                     view.pages + sequences[t] * view.max_pages +
+                         positions[t] / kv.page,
+                     sizeof(page)))
+      return std::nullopt;
+    if (page != held &&
+        !memory.read(blocks.data(),
+                     view.pool + page * kv.layers * kv.heads * kv.block_bytes,
+                     blocks.size()))
+      return std::nullopt;
+    held = page;
     for (int64_t h = 0; h < kv.heads; ++h) {
-      auto *keys = reinterpret_cast<const float *>(
-          view.pool + (page * kv.layers * kv.heads + h) * kv.block_bytes);
+      auto *keys = reinterpret_cast<const float *>(&blocks[h * kv.block_bytes]);
       const float *values = keys + kv.head_dim * kv.page;
       for (int64_t d = 0; d < kv.head_dim; ++d) {
         if (parts[KVCache::Keys])

@@ -7,6 +7,7 @@
 #ifndef GPTC_LIB_CHECK_PAGES_H
 #define GPTC_LIB_CHECK_PAGES_H
 
+#include "Memory.h"
 #include "gptc/Dialect/Gpt/Gpt.h"
 #include "gptc/Format/Program.h"
 #include "gptc/Reference/Evaluator.h"
@@ -27,8 +28,9 @@ struct Append {
   /// The rows at these positions, in the reference's cache and in the package's
   /// pages (laid out as Format/Program.h says).
   AppendedRows fromCache(const reference::KVCache &cache) const;
-  AppendedRows fromPages(const gptc_kv_view &view,
-                         const gptc_kv_desc &kv) const;
+  /// Nothing if the memory cannot be read.
+  std::optional<AppendedRows> fromPages(const void *view, const Memory &memory,
+                                        const gptc_kv_desc &kv) const;
   /// Puts `rows` at these positions of the reference's cache.
   std::optional<std::string> write(const AppendedRows &rows,
                                    reference::KVCache &cache) const;

@@ -249,6 +249,7 @@ void Manifest::launches(const CudaKernel &kernel) {
       out.object([&] {
         if (variant.mostRows != INT64_MAX)
           out.attribute("most_rows", variant.mostRows);
+        out.attribute("inputs", stringifyPrecision(variant.inputs));
         out.attributeArray("launches", [&] {
           for (const CudaLaunch &launch : variant.launches)
             out.object([&] {

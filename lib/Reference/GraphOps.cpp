@@ -86,18 +86,20 @@ gptc::reference::affine(const Call &call, const Tensor &x, const Tensor &weight,
   auto result = allocate(op, shape);
   if (!result)
     return nullptr;
-  const double *w = weight.data.data();
+  std::vector<double> roomX, roomW;
+  const double *in = round.inputs(x.data, roomX).data();
+  const double *w = round.inputs(weight.data, roomW).data();
   double *y = result->data.data();
   if (inOut) {
     for (int64_t k = 0; k < K; ++k)
       for (int64_t t = 0; t < T; ++t)
         for (int64_t n = 0; n < N; ++n)
           y[t * N + n] =
-              round(y[t * N + n] + round(x.data[t * K + k] * w[k * N + n]));
+              round(y[t * N + n] + round(in[t * K + k] * w[k * N + n]));
   } else {
     for (int64_t n = 0; n < N; ++n)
       for (int64_t t = 0; t < T; ++t)
-        y[t * N + n] = dot(&x.data[t * K], w + n * K, K, round);
+        y[t * N + n] = dot(in + t * K, w + n * K, K, round);
   }
   if (bias)
     for (int64_t i = 0; i < T * N; ++i)
@@ -139,10 +141,13 @@ Outcome gptc::reference::eval(gpt::MatmulOp op, const Call &call) {
   auto result = allocate(op, shape);
   if (!result)
     return failure();
+  std::vector<double> roomA, roomB;
+  llvm::ArrayRef<double> left = call.round.inputs(a.data, roomA);
+  llvm::ArrayRef<double> right = call.round.inputs(b.data, roomB);
   for (int64_t h = 0; h < heads; ++h) {
-    const double *matrix = b.data.data() + h / groups * K * N;
+    const double *matrix = right.data() + h / groups * K * N;
     for (int64_t i = 0; i < M; ++i) {
-      const double *row = a.data.data() + (h * M + i) * K;
+      const double *row = left.data() + (h * M + i) * K;
       double *out = result->data.data() + (h * M + i) * N;
       if (transposed)
         for (int64_t j = 0; j < N; ++j)

@@ -17,14 +17,24 @@
 
 namespace gptc::reference {
 
-/// The rounding of every operation: to f32 in single precision, else none (a
-/// double sum, product, quotient or root of f32 values, rounded to f32, is that
-/// of f32 arithmetic: 53 >= 2 * 24 + 2).
+/// The rounding of every operation: none in double, else to f32 (a double sum,
+/// product, quotient or root of f32 values, rounded to f32, is that of f32
+/// arithmetic: 53 >= 2 * 24 + 2).
 struct Rounding {
-  bool single = false;
+  Precision precision = Precision::Double;
+
   double operator()(double x) const {
-    return single ? static_cast<double>(static_cast<float>(x)) : x;
+    return precision == Precision::Double
+               ? x
+               : static_cast<double>(static_cast<float>(x));
   }
+  /// An input of a product of matrices.
+  double input(double x) const {
+    return precision <= Precision::Single ? x : roundedInput(precision, x);
+  }
+  /// `values` as such inputs: themselves, or rounded into `room`.
+  llvm::ArrayRef<double> inputs(llvm::ArrayRef<double> values,
+                                std::vector<double> &room) const;
 };
 
 /// One evaluation: the op, its operands, and what to add to the cache layer

@@ -163,4 +163,5 @@ class Check(unittest.TestCase):
         self.assertIn("manifest.json", run("gptc-check", model, "--package", damaged, status=1).stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -26,8 +26,15 @@ using Results = llvm::SmallVector<TensorRef, 2>;
 /// Double is the meaning of an op. Single is the plain computation in f32: the
 /// same loops with every sum, product, quotient and function value rounded
 /// once. How far the two are apart is what f32 costs, and the measure of what
-/// a kernel may cost.
-enum class Precision { Double, Single };
+/// a kernel may cost. TF32, BF16 and F16 are Single whose products of matrices
+/// (linear, fused_gemm, matmul, attention) round their inputs to that format
+/// first, to nearest, ties to even; the inputs of attention are queries, keys,
+/// values and probabilities.
+enum class Precision { Double, Single, TF32, BF16, F16 };
+
+/// `x` rounded to the inputs of a precision: to its format, which for Double
+/// and Single leaves it alone. What is too large for the format is infinite.
+double roundedInput(Precision precision, double x);
 
 class Evaluator {
 public:

@@ -2,12 +2,13 @@
 //
 // The one rule of gptc-check and --verify-fusions. The bound of a result tensor
 // is derived, not chosen: twice the largest error of the plain computation in
-// f32 (Precision::Single of the reference) on the same operands, plus a floor
-// of a few units in the last place of its largest element. The factor covers
-// another order of summation; the floor covers tensors so small that the plain
-// computation was lucky, and polynomials of exp and its kin, which are right to
-// a few units. How badly an operand's own rounding shows (the condition) is in
-// the plain error where the operands of the exact computation are not f32.
+// f32 (Precision::Single of the reference, or one that also rounds the inputs
+// of products of matrices) on the same operands, plus a floor of a few units in
+// the last place of its largest element. The factor covers another order of
+// summation; the floor covers tensors so small that the plain computation was
+// lucky, and polynomials of exp and its kin, which are right to a few units.
+// How badly an operand's own rounding shows (the condition) is in the plain
+// error where the operands of the exact computation are not f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,7 @@ struct Difference {
 std::vector<double> elementsOf(const reference::Tensor &tensor);
 
 /// The three have one size. `exact` and `plain` are the reference's result in
-/// double and in single precision.
+/// double and in the precision of the plain computation.
 Difference compare(llvm::ArrayRef<double> exact, llvm::ArrayRef<double> plain,
                    llvm::ArrayRef<double> actual);
 

@@ -160,7 +160,7 @@ void AttentionWriter::tiles() {
   const int threads = mma() ? 128 : 256;
   const int64_t shared = cudaAttentionShared(schedule, head, w.precision);
   w.blocks.insert(mma() ? "attention_mma" : "attention");
-  w.variant();
+  w.variant().inputs = w.precision; // with f32, attention.cuh
   std::string name = w.begin("", threads, 1);
   CudaLaunch &launch = w.launch(name, threads, shared);
   launch.grid[0] = w.extent(0, 1, schedule.rows);
@@ -222,7 +222,7 @@ void AttentionWriter::dense() {
   const unsigned rank = w.rank(0);
   const int64_t shared = cudaAttentionShared(schedule, head, w.precision);
   w.blocks.insert(mma() ? "attention_mma" : "attention");
-  w.variant();
+  w.variant().inputs = w.precision; // with f32, attention.cuh
   std::string name = w.begin("", threads, 1);
   CudaLaunch &launch = w.launch(name, threads, shared);
   int64_t sq = w.shape(0)[rank - 2];

@@ -225,6 +225,8 @@ void GemmWriter::function(StringRef suffix, int64_t rows, bool few) {
   std::string name = w.begin(suffix, threads, few ? 2 : 1);
   CudaLaunch &launch = w.launch(name, threads, shared);
   launch.grid[0] = w.extent(parts.x, 1, rows);
+  if (mma)
+    w.product.variants.back().inputs = w.precision;
   w.declareShared();
   w.print("  using Tile = {};\n"
           "  static_assert(Tile::shared == {} && Tile::threads == {});\n"

@@ -149,7 +149,7 @@ void KernelWriter::end() {
 }
 
 CudaVariant &KernelWriter::variant(int64_t mostRows) {
-  product.variants.push_back({mostRows, {}});
+  product.variants.emplace_back().mostRows = mostRows;
   return product.variants.back();
 }
 

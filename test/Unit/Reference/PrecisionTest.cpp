@@ -1,6 +1,7 @@
 // Precision::Single is f32 arithmetic, bit for bit; Double is not touched by
-// it.
+// it. BF16, F16 and TF32 round the inputs of products of matrices.
 #include "Evaluate.h"
+#include <bit>
 #include <cmath>
 
 using namespace gptc::reference;
@@ -9,14 +10,18 @@ using namespace mlir;
 namespace {
 class PrecisionTest : public EvaluateTest {
 protected:
-  std::vector<double> single(llvm::StringRef text,
-                             llvm::ArrayRef<TensorRef> args) {
+  std::vector<double> plain(Precision precision, llvm::StringRef text,
+                            llvm::ArrayRef<TensorRef> args) {
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << messages;
     auto function = module->lookupSymbol<func::FuncOp>("f");
-    auto results = Evaluator(nullptr, Precision::Single).run(function, args);
+    auto results = Evaluator(nullptr, precision).run(function, args);
     EXPECT_TRUE(succeeded(results)) << messages;
     return results->front()->data;
+  }
+  std::vector<double> single(llvm::StringRef text,
+                             llvm::ArrayRef<TensorRef> args) {
+    return plain(Precision::Single, text, args);
   }
 };
 
@@ -84,4 +89,97 @@ TEST_F(PrecisionTest, IntegersAreExact) {
                           {makeInts({1}, {16777217})});
   ASSERT_TRUE(succeeded(results)) << messages;
   EXPECT_EQ(results->front()->ints[0], 33554434);
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs of reduced precision
+//===----------------------------------------------------------------------===//
+
+TEST(RoundedInputTest, TiesAndEdges) {
+  auto bf16 = [](double x) { return roundedInput(Precision::BF16, x); };
+  auto f16 = [](double x) { return roundedInput(Precision::F16, x); };
+  auto tf32 = [](double x) { return roundedInput(Precision::TF32, x); };
+  EXPECT_EQ(bf16(1 + 0x1p-8), 1);
+  EXPECT_EQ(bf16(1 + 0x1p-8 + 0x1p-23), 1 + 0x1p-7);
+  EXPECT_EQ(bf16(-1 - 0x3p-8), -1 - 0x1p-6);
+  EXPECT_EQ(bf16(2 - 0x1p-20), 2);
+  EXPECT_EQ(bf16(0x1p-133), 0x1p-133);
+  EXPECT_EQ(bf16(0x1p-134), 0);
+  EXPECT_EQ(f16(65519.99), 65504);
+  EXPECT_EQ(f16(-65520), -INFINITY);
+  EXPECT_EQ(f16(0x1p-25), 0);
+  EXPECT_EQ(f16(0x3p-25), 0x1p-23);
+  EXPECT_TRUE(std::signbit(f16(-0x1p-30)));
+  EXPECT_EQ(tf32(1 + 0x1p-11), 1);
+  EXPECT_EQ(tf32(1 + 0x1p-11 + 0x1p-23), 1 + 0x1p-10);
+  EXPECT_EQ(tf32(1e38), tf32(tf32(1e38)));
+  for (Precision p : {Precision::TF32, Precision::BF16, Precision::F16}) {
+    EXPECT_EQ(roundedInput(p, INFINITY), INFINITY);
+    EXPECT_TRUE(std::isnan(roundedInput(p, NAN)));
+  }
+  EXPECT_EQ(roundedInput(Precision::Single, 0.1), 0.1);
+}
+
+/// Against the compiler's own conversions, over all exponents of f32.
+TEST(RoundedInputTest, AsTheCompilerConverts) {
+  uint32_t word = 12345;
+  for (int i = 0; i < 200000; ++i) {
+    word = word * 1664525 + 1013904223;
+    auto x = std::bit_cast<float>(word);
+    if (!std::isfinite(x))
+      continue;
+    auto half = static_cast<_Float16>(x);
+    ASSERT_EQ(roundedInput(Precision::F16, x), static_cast<double>(half)) << x;
+    // The upper half of the bits, to nearest, ties to even.
+    uint32_t upper = (word + 0x7fff + (word >> 16 & 1)) & 0xffff0000;
+    ASSERT_EQ(roundedInput(Precision::BF16, x), std::bit_cast<float>(upper))
+        << x;
+  }
+}
+
+TEST_F(PrecisionTest, LinearRoundsItsInputs) {
+  const char *text = R"(
+    func.func @f(%x: tensor<2x37xf32>, %w: tensor<3x37xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> {
+      %y = gpt.linear %x, %w bias %b : tensor<2x37xf32>, tensor<3x37xf32>, tensor<3xf32> -> tensor<2x3xf32>
+      return %y : tensor<2x3xf32>
+    })";
+  auto x = values(2 * 37, 1), w = values(3 * 37, 2), b = values(3, 3);
+  std::vector<TensorRef> args = {makeTensor({2, 37}, x), makeTensor({3, 37}, w),
+                                 makeTensor({3}, b)};
+  std::vector<double> half = plain(Precision::F16, text, args);
+  for (int t = 0; t < 2; ++t)
+    for (int n = 0; n < 3; ++n) {
+      volatile float sum = 0, product;
+      for (int k = 0; k < 37; ++k) {
+        product = static_cast<float>(static_cast<_Float16>(x[t * 37 + k])) *
+                  static_cast<float>(static_cast<_Float16>(w[n * 37 + k]));
+        sum = sum + product;
+      }
+      sum = sum + static_cast<float>(b[n]); // a bias is no input of a product
+      EXPECT_EQ(half[t * 3 + n], sum);
+    }
+}
+
+/// q, k, v and the probabilities: one of them at a time holds a number that
+/// bf16 cannot.
+TEST_F(PrecisionTest, AttentionRoundsItsInputs) {
+  const char *text = R"(
+    func.func @f(%q: tensor<1x1x2xf32>, %k: tensor<1x2x2xf32>, %v: tensor<1x2x2xf32>) -> tensor<1x1x2xf32> {
+      %o = gpt.flash_attention %q, %k, %v scale 1.0 groups 1 : tensor<1x1x2xf32>, tensor<1x2x2xf32>
+      return %o : tensor<1x1x2xf32>
+    })";
+  const double fine = 1 + 0x1p-10; // 1 in bf16
+  auto attend = [&](std::vector<double> q, std::vector<double> k,
+                    std::vector<double> v) {
+    return plain(Precision::BF16, text,
+                 {makeTensor({1, 1, 2}, q), makeTensor({1, 2, 2}, k),
+                  makeTensor({1, 2, 2}, v)});
+  };
+  auto plainly = attend({1, 0}, {1, 0, 0, 0}, {1, 2, 3, 4});
+  EXPECT_EQ(attend({fine, 0}, {1, 0, 0, 0}, {1, 2, 3, 4}), plainly);
+  EXPECT_EQ(attend({1, 0}, {fine, 0, 0, 0}, {1, 2, 3, 4}), plainly);
+  EXPECT_EQ(attend({1, 0}, {1, 0, 0, 0}, {fine, 2, 3, 4}), plainly);
+  // e / (1 + e) and 1 / (1 + e) in bf16.
+  EXPECT_EQ(attend({1, 0}, {1, 0, 0, 0}, {1, 0, 0, 1}),
+            (std::vector<double>{0.73046875, 0.26953125}));
 }

@@ -37,6 +37,8 @@ struct CudaLaunch {
 /// Launches that run in order.
 struct CudaVariant {
   int64_t mostRows = INT64_MAX;
+  /// What the inputs of GEMM and attention are rounded to.
+  InputPrecision inputs = InputPrecision::F32;
   std::vector<CudaLaunch> launches;
 };
 

@@ -1,0 +1,62 @@
+//===- Rounding.cpp - inputs of reduced precision -------------------------===//
+
+#include "Rules.h"
+#include <bit>
+#include <cmath>
+#include <limits>
+
+using namespace gptc::reference;
+
+namespace {
+/// Significant bits (the leading one counts), the exponent of the smallest
+/// normal number, and the largest number.
+struct Format {
+  int bits, leastExponent;
+  double largest;
+};
+} // namespace
+
+static Format formatOf(Precision precision) {
+  switch (precision) {
+  case Precision::BF16:
+    return {8, -126, 0x1.fep127};
+  case Precision::F16:
+    return {11, -14, 65504};
+  case Precision::TF32:
+    return {11, -126, 0x1.ffcp127};
+  default:
+    return {53, -1022, std::numeric_limits<double>::max()};
+  }
+}
+
+double gptc::reference::roundedInput(Precision precision, double x) {
+  if (precision <= Precision::Single || !std::isfinite(x))
+    return x;
+  const Format format = formatOf(precision);
+  if (std::fabs(x) < std::ldexp(1.0, format.leastExponent)) {
+    // Denormals have one quantum; a sum with a number whose last place that is
+    // has nothing below it.
+    double anchor =
+        std::ldexp(1.5, format.leastExponent - (format.bits - 1) + 52);
+    return std::copysign(x + anchor - anchor, x);
+  }
+  // Half of the last place, less one where that is even, carries into it.
+  int drop = 53 - format.bits;
+  auto word = std::bit_cast<uint64_t>(x);
+  word += (uint64_t(1) << (drop - 1)) - 1 + (word >> drop & 1);
+  word &= ~uint64_t(0) << drop;
+  double rounded = std::bit_cast<double>(word);
+  return std::fabs(rounded) > format.largest
+             ? std::copysign(std::numeric_limits<double>::infinity(), x)
+             : rounded;
+}
+
+llvm::ArrayRef<double> Rounding::inputs(llvm::ArrayRef<double> values,
+                                        std::vector<double> &room) const {
+  if (precision <= Precision::Single)
+    return values;
+  room.clear();
+  for (double value : values)
+    room.push_back(input(value));
+  return room;
+}
