@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
 
 using namespace gptc::core;
 
@@ -94,6 +94,10 @@ gptc_status gptc_core_fork(gptc_session *session, int32_t from, int32_t to,
     return fail(GPTC_INVALID_ARGUMENT,
                 "fork: package %.200s has no stepping entry",
                 programOf(*lease.session->model).info->name);
+  if (onDevice()) {
+    OnDevice current(lease.session->model->device);
+    awaitTables(*lease.session);
+  }
   return forkSequence(lease.session->cache, from, to, length);
 }
 

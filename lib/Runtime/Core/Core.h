@@ -122,6 +122,10 @@ struct Queue {
   const Device *device; ///< null: the kernels run on the CPU
   void *stream;
   bool owned; ///< the stream is not the host's
+  /// Recorded behind the copy of the session's tables, and around a call that
+  /// is timed.
+  enum { tablesRead, before, after, eventCount };
+  void *events[eventCount];
   /// The first error of the driver, 0 for none, and what failed.
   int32_t error;
   const char *failed;

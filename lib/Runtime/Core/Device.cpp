@@ -62,8 +62,9 @@ static gptc_status chooseDevice(const Model &model, Device &device) {
     return fail(GPTC_NO_DEVICE, "open: expected a GPU, got none: %s",
                 error ? device.text(error) : "the driver sees no device");
   void *current = nullptr;
-  if (driver.CtxGetCurrent(&current))
-    current = nullptr;
+  error = driver.CtxGetCurrent(&current);
+  if (error)
+    return device.failed("open", error);
   if (model.host.stream && !current)
     return fail(GPTC_INVALID_ARGUMENT,
                 "open: expected the context of host->stream to be current");
@@ -160,9 +161,10 @@ void closeDevice(Model &model) {
   model.device = nullptr;
 }
 
-OnDevice::OnDevice(const Device *device) : device(device) {
-  if (device)
-    device->driver.CtxPushCurrent(device->context);
+// A context that is gone is not popped either; what follows reports it.
+OnDevice::OnDevice(const Device *given) : device(given) {
+  if (device && device->driver.CtxPushCurrent(device->context))
+    device = nullptr;
 }
 
 OnDevice::~OnDevice() {
@@ -172,21 +174,40 @@ OnDevice::~OnDevice() {
 }
 
 gptc_status openQueue(const Model &model, Queue &queue) {
-  queue = {model.device, model.host.stream, false, 0, nullptr};
-  if (queue.stream)
+  queue = {};
+  queue.device = model.device;
+  queue.stream = model.host.stream;
+  const Driver &driver = model.device->driver;
+  Result error = 0;
+  if (!queue.stream) {
+    error = driver.StreamCreate(&queue.stream, streamNonBlocking);
+    queue.owned = !error;
+  }
+  for (int32_t i = 0; i < Queue::eventCount && !error; ++i) {
+    error = driver.EventCreate(&queue.events[i], i == Queue::tablesRead
+                                                     ? eventDisableTiming
+                                                     : eventDefault);
+    if (error)
+      queue.events[i] = nullptr;
+  }
+  if (!error)
     return GPTC_OK;
-  Result error =
-      model.device->driver.StreamCreate(&queue.stream, streamNonBlocking);
-  queue.owned = !error;
-  return error ? model.device->failed("no stream", error) : GPTC_OK;
+  closeQueue(queue);
+  return model.device->failed("no stream", error);
 }
 
 void closeQueue(Queue &queue) {
-  if (queue.owned) {
-    queue.device->driver.StreamSynchronize(queue.stream);
+  for (void *event : queue.events)
+    if (event)
+      queue.device->driver.EventDestroy(event);
+  if (queue.owned)
     queue.device->driver.StreamDestroy(queue.stream);
-  }
   queue = {};
+}
+
+void settle(const Queue &queue) {
+  if (queue.stream)
+    queue.device->driver.StreamSynchronize(queue.stream);
 }
 
 //===----------------------------------------------------------------------===//
@@ -200,15 +221,25 @@ bool allocateOnDevice(Queue &queue, uint64_t bytes, bool zeroed, Block &block) {
   Result error = total > PTRDIFF_MAX
                      ? outOfMemory
                      : queue.device->driver.MemAlloc(&pointer, total);
-  if (error) {
+  if (error == outOfMemory) {
     fail(GPTC_NO_MEMORY, "no memory for %llu bytes on the GPU: %s",
          static_cast<unsigned long long>(total), queue.device->text(error));
+    return false;
+  }
+  if (error) { // of an earlier kernel, maybe of another session's
+    note(queue, "memory of the GPU", error);
+    finish(queue, false);
     return false;
   }
   block = {reinterpret_cast<void *>(pointer), total};
   if (zeroed)
     clear(queue, block.pointer, total);
   return true;
+}
+
+gptc_status allocationFailed(const Queue &queue) {
+  return queue.error && queue.error != outOfMemory ? GPTC_DEVICE_ERROR
+                                                   : GPTC_NO_MEMORY;
 }
 
 void releaseOnDevice(const Device &device, Block &block) {
@@ -246,6 +277,27 @@ void copyWithin(Queue &queue, void *to, const void *from, uint64_t bytes) {
     note(queue, "copying on the GPU",
          queue.device->driver.MemcpyDtoDAsync(address(to), address(from), bytes,
                                               queue.stream));
+}
+
+static void record(Queue &queue, int32_t event) {
+  if (!queue.error)
+    note(queue, "recording an event",
+         queue.device->driver.EventRecord(queue.events[event], queue.stream));
+}
+
+void copyTables(Session &session) {
+  Queue &queue = session.queue;
+  copyIn(queue, session.mirror.pointer, session.tables.pointer,
+         session.mirroredBytes);
+  record(queue, Queue::tablesRead);
+}
+
+void awaitTables(Session &session) {
+  Queue &queue = session.queue;
+  if (queue.events[Queue::tablesRead] && !queue.error)
+    note(
+        queue, "waiting for the GPU",
+        queue.device->driver.EventSynchronize(queue.events[Queue::tablesRead]));
 }
 
 void clear(Queue &queue, void *to, uint64_t bytes) {
@@ -298,6 +350,21 @@ void launch(Session &session, const gptc_call_desc &call, int64_t *dims) {
                                            n.block[2], n.sharedBytes,
                                            queue.stream, n.params, nullptr));
   }
+}
+
+float launchTimed(Session &session, const gptc_call_desc &call, int64_t *dims) {
+  Queue &queue = session.queue;
+  record(queue, Queue::before);
+  launch(session, call, dims);
+  record(queue, Queue::after);
+  finish(queue, true);
+  float milliseconds = 0;
+  if (!queue.error)
+    note(queue, "reading an event",
+         queue.device->driver.EventElapsedTime(&milliseconds,
+                                               queue.events[Queue::before],
+                                               queue.events[Queue::after]));
+  return queue.error ? 0 : milliseconds;
 }
 
 gptc_status finish(Queue &queue, bool wait) {

@@ -29,6 +29,8 @@ void closeDevice(Model &model);
 /// A stream of its own, or the host's.
 gptc_status openQueue(const Model &model, Queue &queue);
 void closeQueue(Queue &queue);
+/// Waits until nothing is queued, whatever has failed.
+void settle(const Queue &queue);
 
 /// Makes the device's context current for as long as it lives. Around all of
 /// the calls below.
@@ -45,6 +47,8 @@ private:
 /// Memory of the GPU, with room to over-read as allocate gives it. False, with
 /// the message set, if there is none.
 bool allocateOnDevice(Queue &queue, uint64_t bytes, bool zeroed, Block &block);
+/// The status of an allocation that has failed, for kernels or for the host.
+gptc_status allocationFailed(const Queue &queue);
 void releaseOnDevice(const Device &device, Block &block);
 
 /// Copies from the host, to the host, and inside of the GPU's memory. copyOut
@@ -55,10 +59,20 @@ void copyWithin(Queue &queue, void *to, const void *from, uint64_t bytes);
 void clear(Queue &queue, void *to, uint64_t bytes);
 bool isOnDevice(const Queue &queue, const void *pointer);
 
+/// Copies the tables of a session. The driver may read them until
+/// awaitTables returns, which whoever changes them calls first; what was queued
+/// behind the copy goes on running.
+void copyTables(Session &session);
+void awaitTables(Session &session);
+
 /// The launches of a call of these sizes.
 const gptc_variant &variantOf(const gptc_call_desc &call, const int64_t *dims);
 /// Queues the launches of a call that has been bound.
 void launch(Session &session, const gptc_call_desc &call, int64_t *dims);
+
+/// The same, timed by the GPU: milliseconds from one kernel's end to the
+/// last one's, without the way there and back. 0 after an error.
+float launchTimed(Session &session, const gptc_call_desc &call, int64_t *dims);
 
 /// Waits for the queue if asked to. The status of the first thing that failed.
 gptc_status finish(Queue &queue, bool wait);

@@ -18,6 +18,7 @@ constexpr int32_t attributeMajor = 75, attributeMinor = 76;
 constexpr int32_t attributeMaxSharedBytes = 8; // of a function, dynamic
 constexpr int32_t pointerMemoryType = 2, memoryTypeDevice = 2;
 constexpr uint32_t streamNonBlocking = 1;
+constexpr uint32_t eventDefault = 0, eventDisableTiming = 2;
 
 /// CUDA_KERNEL_NODE_PARAMS_v2: one launch.
 struct KernelNode {
@@ -56,6 +57,11 @@ struct Driver {
   Result (*StreamCreate)(void **, uint32_t);
   Result (*StreamDestroy)(void *);
   Result (*StreamSynchronize)(void *);
+  Result (*EventCreate)(void **, uint32_t);
+  Result (*EventDestroy)(void *);
+  Result (*EventRecord)(void *, void *);
+  Result (*EventSynchronize)(void *);
+  Result (*EventElapsedTime)(float *, void *, void *);
   Result (*LaunchKernel)(void *, uint32_t, uint32_t, uint32_t, uint32_t,
                          uint32_t, uint32_t, uint32_t, void *, void **,
                          void **);
@@ -97,6 +103,11 @@ constexpr const char *driverNames[] = {
     "cuStreamCreate",
     "cuStreamDestroy_v2",
     "cuStreamSynchronize",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventRecord",
+    "cuEventSynchronize",
+    "cuEventElapsedTime",
     "cuLaunchKernel",
     "cuGetErrorString",
     "cuGraphCreate",

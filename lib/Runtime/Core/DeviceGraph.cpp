@@ -18,7 +18,7 @@ struct StepGraph {
   int32_t nodeCount;
   /// What the nodes' parameters were made of.
   int64_t currentTokens, currentRows;
-  const void *logits;
+  const void *logits, *scratch;
 };
 
 namespace {
@@ -102,16 +102,19 @@ int64_t sizeOf(const Frame &frame, int32_t dim) {
   return dim < 0 ? 0 : frame.dims[dim];
 }
 
-void setCurrent(const Frame &frame, StepGraph &step) {
+void setCurrent(const Session &session, const Frame &frame, StepGraph &step) {
   step.currentTokens = sizeOf(frame, frame.entry->dim_tokens);
   step.currentRows = sizeOf(frame, frame.entry->dim_rows);
   step.logits = frame.outputs[0];
+  step.scratch = session.scratch.pointer;
 }
 
-bool isCurrent(const Frame &frame, const StepGraph &step) {
+bool isCurrent(const Session &session, const Frame &frame,
+               const StepGraph &step) {
   return step.currentTokens == sizeOf(frame, frame.entry->dim_tokens) &&
          step.currentRows == sizeOf(frame, frame.entry->dim_rows) &&
-         step.logits == frame.outputs[0];
+         step.logits == frame.outputs[0] &&
+         step.scratch == session.scratch.pointer;
 }
 
 } // namespace
@@ -163,7 +166,7 @@ gptc_status makeGraphs(Session &session, const Frame &frame, int64_t *dims) {
     node += step->nodeCount;
     if (!error)
       error = build(session, frame, *step);
-    setCurrent(frame, *step++);
+    setCurrent(session, frame, *step++);
   });
   return error ? session.queue.device->failed("session: the step as a graph",
                                               error)
@@ -176,9 +179,9 @@ void launchGraph(Session &session, const Frame &frame) {
   StepGraph *step = session.graphs;
   while (tokens > step->tokens || rows > step->rows)
     ++step;
-  if (!isCurrent(frame, *step)) {
+  if (!isCurrent(session, frame, *step)) {
     update(session, frame, *step);
-    setCurrent(frame, *step);
+    setCurrent(session, frame, *step);
   }
   Queue &queue = session.queue;
   if (!queue.error)

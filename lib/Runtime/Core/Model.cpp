@@ -109,8 +109,9 @@ static gptc_status moveWeights(Model &model) {
     copyIn(queue, moved.pointer, model.image, bytes);
     status = finish(queue, true);
   } else {
-    status = GPTC_NO_MEMORY;
+    status = allocationFailed(queue);
   }
+  settle(queue);
   closeQueue(queue);
   unmapWeights(model);
   release(model.host, model.weights);

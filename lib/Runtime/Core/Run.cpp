@@ -271,7 +271,7 @@ gptc_status runEntry(Session &session, const char *name,
   if (session.values.bytes < padded(bytes)) {
     releaseForKernels(host, queue, session.values);
     if (!allocateForKernels(host, queue, bytes, false, session.values))
-      return GPTC_NO_MEMORY;
+      return allocationFailed(queue);
   }
   if (session.pointers.bytes < padded(tableBytes)) {
     release(host, session.pointers);
@@ -286,7 +286,7 @@ gptc_status runEntry(Session &session, const char *name,
   }
   if (!placeBuffers(host, queue, entry, run.dims, session.runSpace) ||
       !growScratch(session, scratchAt(entry, run.dims)))
-    return GPTC_NO_MEMORY;
+    return allocationFailed(queue);
 
   for (int32_t i = 0; i < entry.input_count; ++i) {
     const void *data = find(const_cast<gptc_tensor *>(inputs), inputCount,

@@ -256,8 +256,9 @@ gptc_status openSession(Model *model, const gptc_limits *given,
       opened->limits.threads = poolThreads(opened->pool);
   }
   if (!good || !allocateStep(*opened)) {
+    status = allocationFailed(opened->queue);
     dropSession(opened);
-    return GPTC_NO_MEMORY;
+    return status;
   }
   if (onDevice()) {
     status = prepareGraphs(*opened);
@@ -284,8 +285,10 @@ void dropSession(Session *session) {
                             &session->values};
   {
     OnDevice current(model->device);
-    if (onDevice())
+    if (onDevice()) {
+      settle(session->queue);
       dropGraphs(*session);
+    }
     for (Block *block : kernels)
       releaseForKernels(model->host, session->queue, *block);
     if (onDevice())

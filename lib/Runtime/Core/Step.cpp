@@ -146,8 +146,7 @@ void runStep(Session &session, int64_t first, int64_t count, int32_t *rows,
   void *inputs[maxStepInputs];
   placeInputs(session, first, rows, inputs);
   if (onDevice())
-    copyIn(session.queue, session.mirror.pointer, session.tables.pointer,
-           session.mirroredBytes);
+    copyTables(session);
   void *outputs[] = {logits};
   Frame frame = {&entry, dims, inputs, outputs, &session.stepSpace};
   if (onDevice() && session.graphs && !session.observer)
@@ -159,6 +158,8 @@ void runStep(Session &session, int64_t first, int64_t count, int32_t *rows,
 /// One run of the batch, rows and logits by themselves.
 void runSingle(Session &session, const gptc_batch &batch, gptc_run_desc run,
                float *logits) {
+  if (onDevice())
+    awaitTables(session); // of the run before
   const int64_t vocab = programOf(*session.model).info->vocab;
   int64_t rowCount = 0;
   for (int64_t i = 0; i < batch.row_count; ++i)
@@ -226,6 +227,8 @@ gptc_status step(Session &session, const gptc_batch &batch, float *logits) {
   if (status != GPTC_OK)
     return status;
   OnDevice current(session.model->device);
+  if (onDevice())
+    awaitTables(session);
   int64_t runCount;
   status = findRuns(session, batch, runCount);
   if (status == GPTC_OK)

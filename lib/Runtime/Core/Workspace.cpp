@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Core.h"
+#include "Device.h"
 
 namespace gptc::core {
 
@@ -67,12 +67,15 @@ bool growScratch(Session &session, uint64_t bytes) {
   if (!bytes || stride <= session.scratchStride)
     return true;
   const gptc_host &host = session.model->host;
-  releaseForKernels(host, session.queue, session.scratch);
-  session.scratchStride = 0;
   const int64_t parts = session.queue.device ? 1 : session.limits.threads;
+  // Without memory for it, steps go on with what they have.
+  Block larger;
   if (!allocateForKernels(host, session.queue, saturatingMul(stride, parts),
-                          false, session.scratch))
+                          false, larger))
     return false;
+  settle(session.queue);
+  releaseForKernels(host, session.queue, session.scratch);
+  session.scratch = larger;
   session.scratchStride = stride;
   return true;
 }

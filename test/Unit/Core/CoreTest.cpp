@@ -385,6 +385,43 @@ TEST_F(Core, HostMemoryIsGivenBack) {
   EXPECT_EQ(api.open(&params, &model), GPTC_NO_MEMORY);
 }
 
+/// A run that finds no memory leaves the steps what they have.
+TEST_F(Core, StepsGoOnWithoutMemoryForARun) {
+#ifdef TOY_FATBIN
+  GTEST_SKIP() << "the GPU's memory: DeviceTest.cpp";
+#endif
+  static int64_t left; // blocks that there still are
+  gptc_host host{};
+  host.size = sizeof(host);
+  host.allocate = [](void *, size_t bytes, size_t alignment) {
+    return left-- > 0 ? aligned_alloc(alignment, (bytes + alignment - 1) /
+                                                     alignment * alignment)
+                      : nullptr;
+  };
+  host.release = [](void *, void *pointer, size_t) { free(pointer); };
+  left = INT64_MAX;
+  open({}, &host);
+  for (int64_t blocks = 0;; ++blocks) {
+    float x[toy::D] = {}, y[toy::D];
+    int32_t index = 4;
+    gptc_tensor inputs[] = {{"index", GPTC_I32, 1, {1}, &index, 0},
+                            {"x", GPTC_F32, 2, {1, toy::D}, x, 0}};
+    gptc_tensor output{"y", GPTC_F32, 0, {}, y, sizeof(y)};
+    left = blocks;
+    gptc_status status = api.run(session, "gather", inputs, 2, &output, 1);
+    left = INT64_MAX;
+    add(0, 0, prompt);
+    ASSERT_EQ(step(), GPTC_OK) << api.last_error();
+    EXPECT_EQ(row(10), toy::reference(prompt));
+    if (status == GPTC_OK) {
+      EXPECT_EQ(y[0], toy::tableAt(4, 0));
+      EXPECT_GT(blocks, 0);
+      return;
+    }
+    EXPECT_EQ(status, GPTC_NO_MEMORY);
+  }
+}
+
 TEST_F(Core, Limits) {
   open();
   gptc_session *other = nullptr;

@@ -94,8 +94,10 @@ extern "C" __global__ void toy_head(const float *h, const int *rows,
 
 extern "C" __global__ void toy_gather(const float *x, const int *ids,
                                       const float *packed, float *y,
-                                      long long n) {
+                                      float *scratch, long long n) {
   int64_t i = index();
-  if (i < n * D)
-    y[i] = x[i] + table(packed, ids[i / D], i % D);
+  if (i >= n * D)
+    return;
+  scratch[i] = table(packed, ids[i / D], i % D);
+  y[i] = x[i] + scratch[i];
 }

@@ -96,14 +96,17 @@ void head(void *const *args, const int64_t *dims, void *, int64_t thread,
 }
 
 /// args: x, index, table, y; dims: n
-void gather(void *const *args, const int64_t *dims, void *, int64_t thread,
-            int64_t threads) {
+void gather(void *const *args, const int64_t *dims, void *scratch,
+            int64_t thread, int64_t threads) {
   auto *x = static_cast<const float *>(args[0]);
   auto *index = static_cast<const int32_t *>(args[1]);
   auto *y = static_cast<float *>(args[3]);
+  auto *row = static_cast<float *>(scratch);
   for (int64_t i = thread; i < dims[0]; i += threads)
-    for (int64_t d = 0; d < D; ++d)
-      y[i * D + d] = x[i * D + d] + table(args[2], index[i], d);
+    for (int64_t d = 0; d < D; ++d) {
+      row[d] = table(args[2], index[i], d);
+      y[i * D + d] = x[i * D + d] + row[d];
+    }
 }
 
 constexpr gptc_arg in(int i) { return {GPTC_ARG_INPUT, i}; }
@@ -179,12 +182,15 @@ constexpr gptc_call_desc callOf(gptc_kernel_fn fn, const char *name,
 }
 #endif
 
+/// More than a step's.
+constexpr int64_t gatherScratch = D * 256;
+
 const gptc_call_desc stepCalls[] = {
     callOf(append, "append", appendArgs, 6, 1, 0, 0, 0, 0),
     callOf(attend, "attend", attendArgs, 5, attendDims, 0, 2, D * 4, 1),
     callOf(head, "head", headArgs, 4, 1, 1, 0, 0, 2)};
 const gptc_call_desc gatherCalls[] = {
-    callOf(gather, "gather", gatherArgs, 4, 1, 0, 0, 0, 3)};
+    callOf(gather, "gather", gatherArgs, 4, 1, 0, 0, gatherScratch, 3)};
 
 const gptc_size buffers[] = {{D * 4, {0, -1, -1, -1}, 0},
                              {4, {0, keysDim, -1, -1}, 1}};
