@@ -47,6 +47,14 @@ class Batch(c.Structure):
                 ("row_count", c.c_int64), ("rows", c.c_void_p)]
 
 
+class Event(c.Structure):
+    _fields_ = [("kernel", c.c_char_p), ("entry", c.c_char_p), ("call", c.c_int64), ("args", c.POINTER(c.c_void_p)), ("arg_count", c.c_int32),
+                ("dims", c.POINTER(c.c_int64)), ("dim_count", c.c_int32), ("seconds", c.c_double), ("read", c.c_void_p), ("memory", c.c_void_p)]
+
+
+OBSERVER = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(Event))
+
+
 class Api(c.Structure):
     _fields_ = [
         ("size", c.c_size_t),
@@ -129,6 +137,11 @@ class Session(Closing):
         logits = np.full((len(rows), max(self.package.info.vocab, 1)), np.nan, np.float32)
         self.package.check(self.package.api.step(self.handle, c.byref(batch), logits.ctypes.data))
         return logits
+
+    def observe(self, function):
+        """Calls function(event) after each kernel."""
+        self.observer = OBSERVER(lambda _, event: function(event.contents))
+        self.package.check(self.package.api.observe(self.handle, self.observer, None))
 
     def fork(self, source, target, length):
         self.package.check(self.package.api.fork(self.handle, source, target, length))

@@ -142,9 +142,10 @@ typedef struct gptc_batch {
 
 /* Called after each kernel when set with observe. args are the kernel's
  * arguments in the order of its prototype (tensors as pointers to their first
- * element), dims the sizes of its dynamic dimensions, seconds its wall time. If
- * read is not null, args are in a GPU's memory: read(memory, from, to, bytes)
- * copies from there to the host's, and returns 0 if it could. */
+ * element), dims the sizes of its dynamic dimensions, seconds its wall time, on
+ * a GPU between events of the stream before and after it. If read is not null,
+ * args are in a GPU's memory: read(memory, from, to, bytes) copies from there
+ * to the host's, and returns 0 if it could. */
 typedef struct gptc_event {
   const char *kernel;
   const char *entry;

@@ -35,10 +35,10 @@ static int64_t now() {
 }
 
 /// Volatile, or the product could be computed outside of the mode.
-static double seconds(int64_t nanoseconds) {
+template <typename T> static double seconds(T count, double unit) {
   FloatMode mode;
-  volatile double time = static_cast<double>(nanoseconds);
-  time = time * 1e-9;
+  volatile double time = static_cast<double>(count);
+  time = time * unit;
   return time;
 }
 
@@ -106,32 +106,26 @@ void execute(Session &session, const Frame &frame) {
                static_cast<char *>(session.scratch.pointer),
                session.scratchStride,
                session.limits.threads};
-    auto run = [&] {
+    if (!session.observer) {
       if (onDevice())
         launch(session, call, dims);
       else
         runCall(session, job);
-    };
-    if (!session.observer) {
-      run();
       continue;
     }
-    if (onDevice())
-      finish(session.queue, true);
-    int64_t begin = now();
-    run();
-    if (onDevice())
-      finish(session.queue, true);
-    gptc_event event = {call.name,
-                        entry.name,
-                        i,
-                        session.args,
-                        call.arg_count,
-                        dims,
-                        call.dim_count,
-                        seconds(now() - begin),
-                        onDevice() ? readArgument : nullptr,
-                        &session};
+    double time;
+    if (onDevice()) {
+      time = seconds(launchTimed(session, call, dims), 1e-3);
+    } else {
+      int64_t begin = now();
+      runCall(session, job);
+      time = seconds(now() - begin, 1e-9);
+    }
+    gptc_event event = {
+        call.name,      entry.name,     i,
+        session.args,   call.arg_count, dims,
+        call.dim_count, time,           onDevice() ? readArgument : nullptr,
+        &session};
     session.observer(session.observerUser, &event);
   }
 }

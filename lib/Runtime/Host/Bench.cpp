@@ -2,11 +2,13 @@
 //
 // Token ids are arbitrary but fixed; no sampling is measured. The kernels are
 // timed in a run of their own, so that the observer does not slow the others.
-// The session's memory is what it takes from a counting allocator.
+// The session's memory is what it takes from a counting allocator, and on a GPU
+// what its driver then has less of.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Bench.h"
+#include "Gpu.h"
 #include "gptc/Runtime/Host/Generation.h"
 #include <algorithm>
 #include <charconv>
@@ -164,6 +166,7 @@ struct Observation {
 /// Bytes that a session takes, measured by opening one.
 std::optional<int64_t> sessionBytes(const Package &package,
                                     const gptc_limits &limits,
+                                    const std::optional<Gpu> &gpu,
                                     std::string &error) {
   int64_t bytes = 0;
   gptc_host host{};
@@ -182,11 +185,12 @@ std::optional<int64_t> sessionBytes(const Package &package,
   if (!opened)
     return std::nullopt;
   Handle<gptc_model> model(package.api(), *opened);
-  int64_t before = bytes;
+  auto all = [&] { return bytes + (gpu ? gpu->memoryUsed() : 0); };
+  int64_t before = all();
   auto session = openSession(package.api(), model.get(), limits, error);
   if (!session)
     return std::nullopt;
-  return bytes - before;
+  return all() - before;
 }
 
 } // namespace
@@ -207,7 +211,14 @@ std::optional<BenchResult> gptc::host::bench(const BenchRequest &request,
   limits.threads = static_cast<int32_t>(request.threads);
 
   BenchResult result;
-  auto bytes = sessionBytes(package, limits, error);
+  std::optional<Gpu> gpu;
+  if (isForGpu(info)) {
+    auto found = Gpu::open(error);
+    if (!found)
+      return std::nullopt;
+    result.device = gpu.emplace(std::move(*found)).name();
+  }
+  auto bytes = sessionBytes(package, limits, gpu, error);
   if (!bytes)
     return std::nullopt;
   result.kvBytes = limits.pages * info.kv_page_bytes;

@@ -25,9 +25,11 @@ struct KernelTime {
 struct BenchResult {
   double prefillSeconds = 0, decodeSeconds = 0; ///< medians over the runs
   int64_t kvBytes = 0, workspaceBytes = 0;
+  std::string device; ///< the GPU's name; empty: the kernels run on the CPU
   std::vector<KernelTime> kernels; ///< by time, longest first
 };
 
+/// A step has ended when its logits are in the host's memory, on a GPU, too.
 /// Prefill: every sequence's prompt, the logits of its last token alone.
 /// Decode: one token of every sequence a step, with its logits.
 std::optional<BenchResult> bench(const BenchRequest &request,

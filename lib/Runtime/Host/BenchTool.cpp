@@ -19,7 +19,7 @@ static constexpr OptionSpec specs[] = {
     {"--prefill", "N", "prompt tokens of a sequence (512, or what fits)"},
     {"--decode", "N", "tokens generated after it (128, or what fits)"},
     {"--batch", "B", "sequences (1)"},
-    {"--threads", "N", "(0: one for each CPU)"},
+    {"--threads", "N", "of the CPU (0: one for each CPU)"},
     {"--runs", "R", "medians are over so many runs (5)"},
     {"--json", "", "machine-readable; gflops and gbytes are per second"},
     {"--help", "", "print this"},
@@ -118,6 +118,8 @@ static void printReport(const BenchRequest &request, const Package &package,
                                   {"kv_bytes", result.kvBytes},
                                   {"workspace_bytes", result.workspaceBytes},
                                   {"kernels", nlohmann::ordered_json::array()}};
+    if (!result.device.empty())
+      out["device"] = result.device;
     for (const KernelTime &k : result.kernels)
       out["kernels"].push_back({{"name", k.name},
                                 {"calls", k.calls},
@@ -140,11 +142,12 @@ static void printReport(const BenchRequest &request, const Package &package,
              "weights {:.1f} MB, KV cache {:.1f} MB, workspace {:.1f} MB\n\n"
              "{:<56} {:>6} {:>9} {:>8} {:>7}\n",
              info.name, info.target, info.precision, weights,
-             count(request.threads, "thread"), count(request.batch, "sequence"),
-             prefillRate, prefillTokens, result.prefillSeconds, decodeRate,
-             info.weights_bytes * 1e-6, result.kvBytes * 1e-6,
-             result.workspaceBytes * 1e-6, "kernel", "calls", "s", "GFLOP/s",
-             "GB/s");
+             result.device.empty() ? count(request.threads, "thread")
+                                   : result.device,
+             count(request.batch, "sequence"), prefillRate, prefillTokens,
+             result.prefillSeconds, decodeRate, info.weights_bytes * 1e-6,
+             result.kvBytes * 1e-6, result.workspaceBytes * 1e-6, "kernel",
+             "calls", "s", "GFLOP/s", "GB/s");
   for (const KernelTime &k : result.kernels)
     fmt::print("{:<56} {:>6} {:>9.4f} {:>8} {:>7}\n", k.name, k.calls,
                k.seconds, cell(perSecond(k.flops, k.seconds)),
