@@ -102,28 +102,20 @@ static bool dequantizes(const nlohmann::json &manifest) {
   });
 }
 
-int CheckedModel::makeKernels(const std::string &path,
-                              const host::Package &package) {
+static std::string textOf(const nlohmann::json &from, const char *key) {
+  auto found = from.find(key);
+  return found != from.end() && found->is_string() ? found->get<std::string>()
+                                                   : std::string();
+}
+
+/// What the package was compiled with.
+static PackageOptions optionsOf(const host::Package &package) {
   const nlohmann::json &manifest = package.manifest();
-  auto text = [](const nlohmann::json &from, const char *key) {
-    auto found = from.find(key);
-    return found != from.end() && found->is_string() ? found->get<std::string>()
-                                                     : std::string();
-  };
-  // Of several levels, the one that this CPU runs.
-  std::string name = text(manifest, "name"), target = package.info().target;
-  std::string hash = text(manifest, "program_hash");
-  auto lower = manifest.find("lower_levels");
-  bool several = lower != manifest.end() && lower->is_array();
-  if (several)
-    for (const nlohmann::json &level : *lower)
-      if (text(level, "target") == target)
-        hash = text(level, "program_hash");
   PackageOptions options;
-  options.name = name;
+  options.name = textOf(manifest, "name");
   options.precision = package.info().precision;
-  if (llvm::is_contained(cudaTargetNames(), target))
-    options.gpu = target;
+  if (llvm::is_contained(cudaTargetNames(), package.info().target))
+    options.gpu = package.info().target;
   options.optimization = package.info().optimization;
   options.dequantize = dequantizes(manifest);
   if (auto disabled = manifest.find("disabled_fusions");
@@ -131,6 +123,37 @@ int CheckedModel::makeKernels(const std::string &path,
     for (const nlohmann::json &fusion : *disabled)
       if (fusion.is_string())
         options.disabledFusions.push_back(fusion);
+  return options;
+}
+
+/// The same for the compiler's command line.
+static std::vector<std::string> argumentsOf(const PackageOptions &options,
+                                            const std::string &march) {
+  std::vector<std::string> arguments{"-march=" + march,
+                                     options.optimization ? "-O2" : "-O0",
+                                     "--precision=" + options.precision};
+  if (!options.gpu.empty())
+    arguments.push_back("--target=cuda");
+  if (options.dequantize)
+    arguments.push_back("--weights=f32");
+  for (const std::string &fusion : options.disabledFusions)
+    arguments.push_back("--disable-fusion=" + fusion);
+  return arguments;
+}
+
+int CheckedModel::makeKernels(const std::string &path,
+                              const host::Package &package) {
+  const nlohmann::json &manifest = package.manifest();
+  // Of several levels, the one that this CPU runs.
+  std::string target = package.info().target;
+  std::string hash = textOf(manifest, "program_hash");
+  auto lower = manifest.find("lower_levels");
+  bool several = lower != manifest.end() && lower->is_array();
+  if (several)
+    for (const nlohmann::json &level : *lower)
+      if (textOf(level, "target") == target)
+        hash = textOf(level, "program_hash");
+  PackageOptions options = optionsOf(package);
 
   // -march=native is the level with this machine's cache sizes.
   std::string error, got;
@@ -149,26 +172,16 @@ int CheckedModel::makeKernels(const std::string &path,
     TemporaryFolder folder;
     if (!folder.create())
       return 1;
-    std::vector<std::string> arguments{path,
-                                       "-o",
-                                       folder.path("ir"),
-                                       "--emit=kernels",
-                                       "-march=" + march,
-                                       options.optimization ? "-O2" : "-O0",
-                                       "--precision=" + options.precision};
-    if (!options.gpu.empty())
-      arguments.push_back("--target=cuda");
-    if (options.dequantize)
-      arguments.push_back("--weights=f32");
-    for (const std::string &fusion : options.disabledFusions)
-      arguments.push_back("--disable-fusion=" + fusion);
+    std::vector<std::string> arguments{path, "-o", folder.path("ir"),
+                                       "--emit=kernels"};
+    llvm::append_range(arguments, argumentsOf(options, march));
     if (int status = compiler(arguments))
       return status;
     planned.reset();
-    kernelModule = parse(folder.path("ir/" + name + ".kernels.mlir"));
+    kernelModule = parse(folder.path("ir/" + options.name + ".kernels.mlir"));
     if (!kernelModule)
       return report(package.folder() + ": expected the package of a model '" +
-                    name + "', compiled from " + path);
+                    options.name + "', compiled from " + path);
     FailureOr<PackageModel> plan =
         planPackage(*kernelModule, *description, options);
     if (failed(plan))
