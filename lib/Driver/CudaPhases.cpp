@@ -25,7 +25,7 @@ bool Compilation::scheduleCuda() {
 bool Compilation::generateCuda() {
   FailureOr<CudaProgram> program =
       generateCudaKernels(moduleOp, cudaTarget, *options.precision, name);
-  if (failed(program))
+  if (failed(program) || !saveTemp(".cu", program->text))
     return false;
   // Text alone may be of a model that is no package.
   if (!options.emit.empty()) {
@@ -70,10 +70,26 @@ std::optional<NvccResult> Compilation::nvcc(NvccProduct product) {
   return std::nullopt;
 }
 
+/// What is in the fatbin, rather than what nvcc leaves when it is told to keep
+/// files: that changes names within the fatbin.
+bool Compilation::saveFatbin(StringRef bytes) {
+  if (options.tempsFolder.empty())
+    return true;
+  auto parts = fatbinParts(bytes);
+  if (!parts)
+    return fail("--save-temps: " + llvm::toString(parts.takeError()));
+  for (const FatbinPart &part : *parts)
+    if (!saveTemp(part.isPtx ? ".ptx" : fmt::format(".sm_{}.cubin", part.sm),
+                  part.bytes))
+      return false;
+  return saveTemp(".fatbin", bytes);
+}
+
 bool Compilation::compileCuda() {
   if (wants(Emit::Ptx)) {
     auto ptx = nvcc(NvccProduct::Ptx);
-    if (!ptx || !emitText(Emit::Ptx, ".ptx", ptx->bytes))
+    if (!ptx || !saveTemp(".ptx", ptx->bytes) ||
+        !emitText(Emit::Ptx, ".ptx", ptx->bytes))
       return false;
     if (!wants(Emit::Fatbin))
       return true;
@@ -83,6 +99,8 @@ bool Compilation::compileCuda() {
     return false;
   NvccResult &fatbin = package.front().gpu->fatbin;
   fatbin = std::move(*made);
+  if (!saveFatbin(fatbin.bytes))
+    return false;
   if (options.verbose)
     for (const CudaUsage &usage : fatbin.usage)
       llvm::errs() << fmt::format(

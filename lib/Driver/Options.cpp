@@ -7,6 +7,8 @@
 #include "gptc/Driver/Options.h"
 #include "gptc/Dialect/Gpt/NearestName.h"
 #include "gptc/Fusion/Passes.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include <functional>
 
 using namespace gptc;
@@ -91,9 +93,6 @@ static std::string applyDisable(Options &options, StringRef list) {
   }
   return "";
 }
-
-/// Options of later versions, so that a script learns what is the matter.
-static constexpr StringRef laterOptions[] = {"--save-temps"};
 
 static llvm::ArrayRef<Option> table() {
   using Action = Options::Action;
@@ -191,6 +190,10 @@ static llvm::ArrayRef<Option> table() {
        flag(&Options::verifyFusions)},
       {"--dump-ir", Form::Equals, "DIR", "the module after every phase",
        text(&Options::dumpFolder)},
+      {"--save-temps", Form::Equals, "DIR",
+       "keep what the code is made of on the way: NAME.ll, .s and .o; of cuda "
+       "also .cu, .ptx, .cubin and .fatbin",
+       text(&Options::tempsFolder)},
       {"--timing", Form::OptionalEquals, "FILE.json",
        "seconds of every phase, on stderr or to the file",
        [](Options &o, StringRef value) {
@@ -237,6 +240,19 @@ std::string gptc::helpText() {
   return text +
          "\nExit status: 0 done, 1 the input is wrong, 2 the command "
          "line is wrong, 3 a fusion is out of its bound, 70 internal error.\n";
+}
+
+/// Whether a folder is another one, or lies in it; neither need exist.
+static bool isWithin(StringRef folder, StringRef other) {
+  if (folder.empty() || other.empty())
+    return false;
+  auto whole = [](StringRef path) {
+    llvm::SmallString<256> full(path);
+    llvm::sys::fs::make_absolute(full);
+    llvm::sys::path::remove_dots(full, /*remove_dot_dot=*/true);
+    return (full + "/").str();
+  };
+  return StringRef(whole(folder)).starts_with(whole(other));
 }
 
 /// Options that do not go with the target.
@@ -294,9 +310,6 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
       for (const Option &each : table())
         if (!each.help.empty())
           names.push_back(each.name.str());
-      if (llvm::is_contained(laterOptions, name))
-        return fail(name + " is not supported by this version; --help lists "
-                           "the options");
       if (name.size() == 3 && name.starts_with("-O"))
         return fail("expected -O0 or -O2, got '" + name + "'");
       return fail("unknown option '" + name + "'" + didYouMean(name, names) +
@@ -330,6 +343,10 @@ bool gptc::parseOptions(llvm::ArrayRef<const char *> args, Options &options,
   error = targetConflict(options);
   if (!error.empty())
     return false;
+  if (options.emit.empty() && isWithin(options.tempsFolder, options.output))
+    return fail("--save-temps: expected a folder outside of that of -o, which "
+                "is replaced as a whole, got '" +
+                options.tempsFolder + "'");
   if (options.output.empty() && !options.onlyReports() &&
       !options.onlyCommands &&
       (options.emit.size() != 1 || options.emit[0] == Emit::Lib))

@@ -63,10 +63,8 @@ static void addFusion(OpPassManager &manager, const Options &options) {
   fusion.disabled = options.disabledFusions;
   // A norm writes its rows once; within a GEMM a block would normalise them
   // again for each of its column tiles.
-  if (options.cuda) {
+  if (options.cuda)
     fusion.leastNormFeatures = INT64_MAX;
-    fusion.disabled.push_back("fuse-argmax"); // has no kernel there yet
-  }
   buildFusionPipeline(manager, fusion);
 }
 
@@ -186,14 +184,15 @@ bool Compilation::translate() {
   // Every function says what it is for; the rest is for the lowest.
   const TargetDesc &target = levels.back().target;
   optimizeModule(*llvmModule, target);
-  if (wants(Emit::Llvm)) {
+  const bool saves = !options.tempsFolder.empty();
+  if (wants(Emit::Llvm) || saves) {
     std::string text;
     llvm::raw_string_ostream(text) << *llvmModule;
-    if (!emitText(Emit::Llvm, ".ll", text))
+    if (!emitText(Emit::Llvm, ".ll", text) || !saveTemp(".ll", text))
       return false;
   }
   for (bool assembly : {true, false}) {
-    if (assembly && !wants(Emit::Asm))
+    if (assembly && !wants(Emit::Asm) && !saves)
       continue;
     llvm::SmallVector<char, 0> bytes;
     std::string error;
@@ -202,8 +201,9 @@ bool Compilation::translate() {
     if (failed(emitCode(assembly ? *copy : *llvmModule, target, assembly, bytes,
                         error)))
       return fail(error);
-    if (assembly &&
-        !emitText(Emit::Asm, ".s", StringRef(bytes.data(), bytes.size())))
+    StringRef code(bytes.data(), bytes.size());
+    if ((assembly && !emitText(Emit::Asm, ".s", code)) ||
+        !saveTemp(assembly ? ".s" : ".o", code))
       return false;
     if (!assembly)
       object.assign(bytes.data(), bytes.size());

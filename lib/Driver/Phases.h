@@ -78,6 +78,9 @@ private:
   bool openCheckpoint();
   bool wants(Emit emit) const;
   bool emitText(Emit emit, llvm::StringRef extension, llvm::StringRef text);
+  /// --save-temps: keeps a file of the name of the package and this extension.
+  bool saveTemp(llvm::StringRef extension, llvm::StringRef bytes);
+  bool saveFatbin(llvm::StringRef bytes);
   static mlir::OpPrintingFlags printingFlags(bool isCode);
   bool emitModule(Emit emit, llvm::StringRef extension, mlir::ModuleOp module);
   /// ".x86-64-v3" where there are several levels.

@@ -44,6 +44,14 @@ bool Compilation::emitText(Emit emit, StringRef extension, StringRef text) {
   return true;
 }
 
+bool Compilation::saveTemp(StringRef extension, StringRef bytes) {
+  if (options.tempsFolder.empty())
+    return true;
+  auto error =
+      writeFileAtomically(options.tempsFolder, name + extension.str(), bytes);
+  return !error || fail(std::move(error));
+}
+
 /// Values are called as the model calls them. A kernel's code has one name for
 /// all of its values, that of its call, so there they are numbered.
 OpPrintingFlags Compilation::printingFlags(bool isCode) {

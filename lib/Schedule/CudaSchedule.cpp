@@ -16,17 +16,42 @@ static gpt::Storage elementOf(InputPrecision precision) {
                                           : gpt::Storage::BF16;
 }
 
+/// Columns that a tile holds whole multiples of: panels, and heads, where a
+/// rotary partner is in the same tile, or blocks of an argmax, which a block of
+/// threads finds alone.
+static int64_t unitOf(const KernelGemm &gemm) {
+  int64_t whole = gemm.argmax ? gemm.argmax : gemm.headDim;
+  return std::lcm(cudaPanel, std::max<int64_t>(whole, 1));
+}
+
+/// Columns of a block for few rows. The more panels it has, the fewer of its
+/// eight warps share one and have to bring their sums together; but blocks
+/// should be enough for two rounds of two on each SM (108 of an A100, 128 of an
+/// RTX 4090).
+static int64_t fewColumnsOf(const KernelGemm &gemm, int64_t unit) {
+  auto blocks = [&](int64_t columns) {
+    int64_t n = 0;
+    for (const KernelGemm::Section &section : gemm.sections)
+      n += llvm::divideCeil(section.n, columns);
+    return n;
+  };
+  int64_t columns = unit;
+  while (2 * columns * gemm.maxLanes() <= 8 * cudaPanel &&
+         blocks(2 * columns) >= 432)
+    columns *= 2;
+  return columns;
+}
+
 CudaGemmSchedule gptc::scheduleCudaGemm(const KernelGemm &gemm,
                                         InputPrecision precision,
                                         const CudaTarget &) {
   CudaGemmSchedule s;
   const int64_t lanes = gemm.maxLanes();
-  // A rotary partner is in the same tile where that holds whole heads.
-  const int64_t unit = std::lcm(cudaPanel, std::max<int64_t>(gemm.headDim, 1));
-  // A lane keeps a sum for each row, and eight features of them in the formats
-  // of rows: 64 registers.
+  const int64_t unit = unitOf(gemm);
+  // A lane keeps a sum for each row and each of up to eight features: 64
+  // registers.
   s.fewRows = 8;
-  s.fewColumns = unit;
+  s.fewColumns = fewColumnsOf(gemm, unit);
   // 64 columns: each row that is loaded meets 64 features. Half of that for
   // each of two lanes would leave half the threads without a column.
   s.columns = unit * std::max<int64_t>(1, (64 + unit - 1) / unit);
@@ -110,10 +135,12 @@ int64_t gptc::cudaGemmShared(const CudaGemmSchedule &s, int64_t lanes,
 }
 
 // GemvTile::shared of gemv.cuh.
-int64_t gptc::cudaFewRowsShared(const CudaGemmSchedule &s, int64_t lanes,
-                                int64_t rows) {
+int64_t gptc::cudaFewRowsShared(const CudaGemmSchedule &s,
+                                const KernelGemm &gemm, int64_t rows) {
   const int64_t warps = 8;
-  return 4 * rows * (2 * warps * cudaPanel + lanes * s.fewColumns);
+  int64_t chunk = std::min((gemm.k + 63) / 64 * 64, 8192 / rows);
+  return 4 * rows *
+         (chunk + gemm.maxLanes() * s.fewColumns + 2 * warps * cudaPanel);
 }
 
 // AttentionTile::shared of attention.cuh, MmaAttentionTile::shared of
@@ -235,22 +262,23 @@ bool Checker::gemm(InputPrecision precision) {
   KernelGemm parts = kernelGemm(kernel);
   CudaGemmSchedule s = readCudaGemmSchedule(kernel);
   const int64_t lanes = parts.maxLanes();
-  const int64_t unit = std::lcm(cudaPanel, std::max<int64_t>(parts.headDim, 1));
+  const int64_t unit = unitOf(parts);
   const bool f32 = precision == InputPrecision::F32;
   std::string heads =
-      "to hold whole heads and panels of 16, whose rows are copied 16 bytes at "
-      "a time: a multiple of " +
+      "to hold whole heads or blocks of an argmax, and panels of 16, whose "
+      "rows are copied 16 bytes at a time: a multiple of " +
       std::to_string(unit);
   if (!size("columns", s.columns % unit == 0, heads) ||
       !size("few_columns", s.fewColumns % unit == 0, heads) ||
-      !size("few_rows", s.fewRows <= 8,
-            "to be at most 8, whose sums take half of a thread's " +
+      !size("few_rows",
+            s.fewRows > 1 && s.fewRows <= 8 && llvm::isPowerOf2_64(s.fewRows),
+            "to be 2, 4 or 8, whose sums take at most half of a thread's " +
                 Twine(target.registersPerThread) + " registers") ||
       !size("depth", s.depth == (f32 ? 16 : 32),
             f32 ? "to be 16" : "to be 32") ||
       !size("stages", f32 ? s.stages == 1 : s.stages >= 2 && s.stages <= 8,
             f32 ? "to be 1" : "to be 2 to 8") ||
-      !shared("few rows", cudaFewRowsShared(s, lanes, s.fewRows)))
+      !shared("few rows", cudaFewRowsShared(s, parts, s.fewRows)))
     return false;
   int64_t columns =
       s.tiled() ? std::min(s.columns, s.fewColumns) : s.fewColumns;

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from harness import BIN, GOLDEN, SMOLLM2, TEMPORARY, checkpoint, compiled, golden, imported, main, manifest, np, run, unittest, written
+from harness import BIN, GOLDEN, HERE, SMOLLM2, TEMPORARY, checkpoint, compiled, golden, imported, main, manifest, np, run, unittest, written
 
 EMULATOR = os.environ.get("GPTC_CUDA_EMULATOR", "")
 HOME = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
@@ -47,15 +47,44 @@ ATTENTION = """  func.func @attention{i}(%q: tensor<{n_q}x{Sq}x{D}xf32> {{gpt.ar
 """
 
 
+needs_gpu = unittest.skipUnless(NVCC and EMULATOR, "no nvcc, or no emulator")
+
+
 def emulated(**more):
     return dict(os.environ, LD_LIBRARY_PATH=EMULATOR, **more)
+
+
+# Calls of entries, in a process that finds the emulator's library.
+CALLS = """import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from package import Package
+given, results = np.load(sys.argv[3]), {}
+with Package(sys.argv[2]).open() as model, model.session() as session:
+    for i, words in enumerate(given["calls"]):
+        entry, output, *names = words.split()
+        results[str(i)] = session.run(entry, {name: given[f"{i} {name}"] for name in names}, [output])[output]
+np.savez(sys.argv[4], **results)
+"""
+
+
+def called(folder, calls):
+    """Calls: entry, inputs by name, the output; the outputs, in 32-bit words."""
+    given, made = os.path.join(TEMPORARY, "inputs.npz"), os.path.join(TEMPORARY, "outputs.npz")
+    arrays = {f"{i} {name}": array for i, (_, inputs, _) in enumerate(calls) for name, array in inputs.items()}
+    np.savez(given, calls=[" ".join([entry, output, *inputs]) for entry, inputs, output in calls], **arrays)
+    done = subprocess.run([sys.executable, "-c", CALLS, HERE, folder, given, made], capture_output=True, text=True, env=emulated())
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    with np.load(made) as results:
+        return [results[str(i)] for i in range(len(calls))]
 
 
 def package(case, precision, level=2):
     return compiled(imported(checkpoint(case), "model"), level, "--target=cuda", f"--precision={precision}")
 
 
-@unittest.skipUnless(NVCC and EMULATOR, "no nvcc, or no emulator")
+@needs_gpu
 class Cuda(unittest.TestCase):
     def models(self, cases, *options):
         """Every prompt of golden models, whole and split."""
@@ -72,12 +101,6 @@ class Cuda(unittest.TestCase):
     def test_bf16(self):
         self.models("gpt2-hf,llama-hf,llama-gguf-q8-0,llama-gguf-q4-1", "--levels", "2", "--splits", "3,5,rest", "--precision", "bf16")
 
-    def entry(self, folder, name, inputs):
-        given, made = os.path.join(TEMPORARY, "inputs.npz"), os.path.join(TEMPORARY, "outputs.npz")
-        np.savez(given, **inputs)
-        run("gptc-run", folder, "--entry", name, "--inputs", given, "--outputs", made, env=emulated())
-        return np.load(made)["out"]
-
     def attention(self, items, precision):
         text = "".join(ATTENTION.format(i=i, word="causal" if item["causal"] else "", groups=item["n_q"] // item["n_kv"], **item) for i, item in enumerate(items))
         return compiled(written("module attributes {gpt.name = \"attention\"} {\n" + text + "}\n"), 2, "--target=cuda", f"--precision={precision}")
@@ -90,7 +113,7 @@ class Cuda(unittest.TestCase):
             for i, item in enumerate(items):
                 with self.subTest(item["file"], precision=precision):
                     data = np.load(os.path.join(GOLDEN, "attention", item["file"]))
-                    np.save(out, self.entry(folder, f"attention{i}", {name: data[name] for name in "qkv"}))
+                    np.save(out, called(folder, [(f"attention{i}", {name: data[name] for name in "qkv"}, "out")])[0])
                     run(sys.executable, os.path.join(GOLDEN, "check.py"), "--mode", precision, os.path.join(GOLDEN, "attention"), i, out)
 
     def test_head_sizes(self):
@@ -103,7 +126,7 @@ class Cuda(unittest.TestCase):
                     d = item["D"]
                     k, v = np.zeros((1, 2, d), np.float32), np.zeros((1, 2, d), np.float32)
                     k[0, 0], v[0, 0] = d ** -0.5, 1
-                    got = self.entry(folder, f"attention{i}", {"q": np.ones((1, 1, d), np.float32), "k": k, "v": v})
+                    got, = called(folder, [(f"attention{i}", {"q": np.ones((1, 1, d), np.float32), "k": k, "v": v}, "out")])
                     self.assertLessEqual(abs(got - 1 / (1 + np.exp(-1))).max(), within)
 
     def test_bits(self):

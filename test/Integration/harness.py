@@ -6,6 +6,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,22 @@ def imported(path, name):
     mlir = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "model.mlir")
     run("gptc-import", path, "--name", name, "-o", mlir)
     return mlir
+
+
+@functools.cache
+def choosing(case):
+    """A golden model that returns the token of the largest logit, `next`, instead of logits."""
+    path = imported(checkpoint(case), "model")
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    logits, kind = re.search(r"return (%\w+) : (tensor<\?x\d+xf32>)", text).groups()
+    text = text.replace(f"return {logits} : {kind}", f"%next = gpt.argmax {logits} : {kind} -> tensor<?xi32>\n    return %next : tensor<?xi32>")
+    text, count = re.subn(rf"-> \({re.escape(kind)} {{[^}}]*}}\)|-> {re.escape(kind)} (?={{)", '-> (tensor<?xi32> {gpt.result = "next"}) ', text, count=1)
+    assert count == 1, text
+    model = os.path.join(os.path.dirname(path), "argmax.mlir")
+    with open(model, "w", encoding="utf-8") as f:
+        f.write(text)
+    return model
 
 
 @functools.cache

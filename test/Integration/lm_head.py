@@ -1,12 +1,11 @@
 """The argmax of an LM head, in its GEMM at -O2 and after it at -O0: tokens of numpy's logits in double, ties, NaN and infinities; the same on
 any threads; greedy tokens of golden models in every storage format."""
 import os
-import re
 
 import numpy as np
 
 from cases import Case, check_all, tensor
-from harness import GOLDEN, checkpoint, compiled, golden, imported, main, manifest, same_bits, unittest, written
+from harness import GOLDEN, choosing, compiled, golden, main, manifest, same_bits, unittest, written
 from package import Package
 
 inf, nan = np.inf, np.nan
@@ -142,17 +141,7 @@ class LmHead(unittest.TestCase):
                     self.greedy(case, level)
 
     def greedy(self, case, level):
-        path = imported(checkpoint(case), "model")
-        with open(path, encoding="utf-8") as f:
-            text = f.read()
-        logits, kind = re.search(r"return (%\w+) : (tensor<\?x\d+xf32>)", text).groups()
-        text = text.replace(f"return {logits} : {kind}", f"%next = gpt.argmax {logits} : {kind} -> tensor<?xi32>\n    return %next : tensor<?xi32>")
-        text, count = re.subn(rf"-> \({re.escape(kind)} {{[^}}]*}}\)|-> {re.escape(kind)} (?={{)", '-> (tensor<?xi32> {gpt.result = "next"}) ', text, count=1)
-        self.assertEqual(count, 1)
-        model = os.path.join(os.path.dirname(path), "argmax.mlir")
-        with open(model, "w", encoding="utf-8") as f:
-            f.write(text)
-        folder = compiled(model, level)
+        folder = compiled(choosing(case), level)
         listed = manifest(folder)
         argument = listed["entries"][0]["inputs"][0]["name"]
         self.assertEqual(sum("argmax" in kernel["name"] for kernel in listed["kernels"]), 2 if level else 1)

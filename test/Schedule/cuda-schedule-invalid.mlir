@@ -10,7 +10,7 @@ gpt.kernel @stages(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "
 // -----
 
 // A stride that breaks a copy of 16 bytes.
-// expected-error @below {{schedule: expected 'columns' to hold whole heads and panels of 16, whose rows are copied 16 bytes at a time: a multiple of 16, got 72}}
+// expected-error @below {{schedule: expected 'columns' to hold whole heads or blocks of an argmax, and panels of 16, whose rows are copied 16 bytes at a time: a multiple of 16, got 72}}
 gpt.kernel @stride(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "bf16"}) -> tensor<?x192xf32> schedule {columns = 72 : i64, depth = 32 : i64, few_columns = 16 : i64, few_rows = 8 : i64, rows = 64 : i64, stages = 3 : i64} attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 192, 64>, array<i64: -1, 192>]} {
   %y = gpt.linear %x, %w : tensor<?x64xf32>, tensor<192x64xf32> -> tensor<?x192xf32>
   gpt.return %y : tensor<?x192xf32>
@@ -18,10 +18,28 @@ gpt.kernel @stride(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "
 
 // -----
 
+// Halves of sums are exchanged, and rows of x lie in shared memory in whole pieces.
+// expected-error @below {{schedule: expected 'few_rows' to be 2, 4 or 8, whose sums take at most half of a thread's 255 registers, got 6}}
+gpt.kernel @few(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "bf16"}) -> tensor<?x192xf32> schedule {columns = 64 : i64, depth = 32 : i64, few_columns = 16 : i64, few_rows = 6 : i64, rows = 64 : i64, stages = 3 : i64} attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 192, 64>, array<i64: -1, 192>]} {
+  %y = gpt.linear %x, %w : tensor<?x64xf32>, tensor<192x64xf32> -> tensor<?x192xf32>
+  gpt.return %y : tensor<?x192xf32>
+}
+
+// -----
+
+// A block of an argmax in two tiles.
+// expected-error @below {{schedule: expected 'columns' to hold whole heads or blocks of an argmax, and panels of 16, whose rows are copied 16 bytes at a time: a multiple of 128, got 64}}
+gpt.kernel @argmax(%x: tensor<?x64xf32>, %w: tensor<300x64xf32> {gpt.storage = "bf16"}) -> (tensor<?x3xf32>, tensor<?x3xi32>) schedule {columns = 64 : i64, depth = 32 : i64, few_columns = 128 : i64, few_rows = 8 : i64, rows = 64 : i64, stages = 3 : i64} attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 300, 64>, array<i64: -1, 3>, array<i64: -1, 3>]} {
+  %v, %c = gpt.fused_gemm %x : tensor<?x64xf32> argmax 128 section %w : tensor<300x64xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  gpt.return %v, %c : tensor<?x3xf32>, tensor<?x3xi32>
+}
+
+// -----
+
 // expected-error @below {{schedule: expected at most 65535 blocks of 'columns' in a grid, got 65536}}
-gpt.kernel @grid(%x: tensor<?x64xf32>, %w: tensor<1048576x64xf32> {gpt.storage = "bf16"}) -> tensor<?x1048576xf32> attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 1048576, 64>, array<i64: -1, 1048576>]} {
-  %y = gpt.linear %x, %w : tensor<?x64xf32>, tensor<1048576x64xf32> -> tensor<?x1048576xf32>
-  gpt.return %y : tensor<?x1048576xf32>
+gpt.kernel @grid(%x: tensor<?x64xf32>, %w: tensor<4194304x64xf32> {gpt.storage = "bf16"}) -> tensor<?x4194304xf32> attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 4194304, 64>, array<i64: -1, 4194304>]} {
+  %y = gpt.linear %x, %w : tensor<?x64xf32>, tensor<4194304x64xf32> -> tensor<?x4194304xf32>
+  gpt.return %y : tensor<?x4194304xf32>
 }
 
 // -----

@@ -12,10 +12,29 @@ gpt.kernel @gemm(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "bf
 }
 
 // CHECK-LABEL: gpt.kernel @head
-// BF16-SAME: rows = 128 : i64, stages = 2 : i64
+// Many features: four panels a block for few rows.
+// BF16-SAME: few_columns = 64 : i64, few_rows = 8 : i64, rows = 128 : i64, stages = 2 : i64
 gpt.kernel @head(%x: tensor<?x64xf32>, %w: tensor<49152x64xf32> {gpt.storage = "q8_0"}) -> tensor<?x49152xf32> attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 49152, 64>, array<i64: -1, 49152>]} {
   %y = gpt.linear %x, %w : tensor<?x64xf32>, tensor<49152x64xf32> -> tensor<?x49152xf32>
   gpt.return %y : tensor<?x49152xf32>
+}
+
+// Tiles hold whole blocks of an argmax. Three lanes of 128 columns would leave a thread too many sums: there is no tile.
+// CHECK-LABEL: gpt.kernel @argmax
+// CHECK-SAME: schedule {columns = 128 : i64, {{.*}}few_columns = 128 : i64, few_rows = 8 : i64, rows = {{128|64}} : i64
+gpt.kernel @argmax(%x: tensor<?x64xf32>, %w: tensor<300x64xf32> {gpt.storage = "f16"}) -> (tensor<?x3xf32>, tensor<?x3xi32>) attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 300, 64>, array<i64: -1, 3>, array<i64: -1, 3>]} {
+  %v, %c = gpt.fused_gemm %x : tensor<?x64xf32> argmax 128 section %w : tensor<300x64xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  gpt.return %v, %c : tensor<?x3xf32>, tensor<?x3xi32>
+}
+// CHECK-LABEL: gpt.kernel @argmax_lanes
+// CHECK-SAME: schedule {columns = 128 : i64, {{.*}}few_columns = 128 : i64, few_rows = 8 : i64, rows = 8 : i64
+gpt.kernel @argmax_lanes(%x: tensor<?x64xf32>, %w: tensor<300x64xf32> {gpt.storage = "f16"}, %u: tensor<300x64xf32> {gpt.storage = "f16"}, %s: tensor<300x64xf32> {gpt.storage = "f16"}) -> (tensor<?x3xf32>, tensor<?x3xi32>) attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 300, 64>, array<i64: 300, 64>, array<i64: 300, 64>, array<i64: -1, 3>, array<i64: -1, 3>]} {
+  %v, %c = gpt.fused_gemm %x : tensor<?x64xf32> argmax 128 lanes (%w : tensor<300x64xf32>, %u : tensor<300x64xf32>, %s : tensor<300x64xf32>) epilogue (%a, %b, %d) {
+    %m = arith.mulf %a, %b : f32
+    %n = arith.mulf %m, %d : f32
+    gpt.yield %n : f32
+  } -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  gpt.return %v, %c : tensor<?x3xf32>, tensor<?x3xi32>
 }
 
 // A large head has half of the rows, or of the keys.

@@ -49,6 +49,7 @@ struct Options {
   std::vector<std::string> disabledFusions;
   std::vector<Emit> emit; ///< empty: the package
   std::string dumpFolder;
+  std::string tempsFolder; ///< --save-temps; empty: none
   bool timing = false;
   std::string timingFile;
   bool verifyFusions = false;

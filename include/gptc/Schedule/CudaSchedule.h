@@ -19,9 +19,10 @@ constexpr int64_t cudaPanel = 16;
 /// through `stages` buffers. Up to fewRows rows have a kernel of their own,
 /// whose blocks take fewColumns.
 struct CudaGemmSchedule {
-  int64_t rows = 0;    ///< fewRows: no tile holds a head, so there is no other
-                       ///< kernel than that of few rows
-  int64_t columns = 0; ///< of a lane; whole heads and panels
+  int64_t rows = 0;    ///< fewRows: no tile holds a head, or a block of an
+                       ///< argmax, so there is no other kernel than that of
+                       ///< few rows
+  int64_t columns = 0; ///< of a lane; whole heads, blocks and panels
   int64_t depth = 0;
   int64_t stages = 0;
   int64_t fewRows = 0;
@@ -51,7 +52,7 @@ int64_t scheduleCudaRow(int64_t n);
 /// Bytes of shared memory of a block.
 int64_t cudaGemmShared(const CudaGemmSchedule &s, int64_t lanes,
                        InputPrecision precision);
-int64_t cudaFewRowsShared(const CudaGemmSchedule &s, int64_t lanes,
+int64_t cudaFewRowsShared(const CudaGemmSchedule &s, const KernelGemm &gemm,
                           int64_t rows);
 int64_t cudaAttentionShared(const CudaAttentionSchedule &s, int64_t head,
                             InputPrecision precision);

@@ -20,8 +20,8 @@ static LogicalResult writeKernel(KernelWriter &w) {
       .Case<gpt::LinearOp, gpt::FusedGemmOp>([&](auto) { return writeGemm(w); })
       .Case([&](gpt::FlashAttentionOp o) { return writeAttention(w, o); })
       .Case<gpt::LayerNormOp, gpt::RmsNormOp, gpt::SoftmaxOp, gpt::ArgmaxOp,
-            gpt::EmbeddingOp, gpt::SelectRowsOp, gpt::RopeTableOp>(
-          [&](auto) { return writeRows(w); })
+            gpt::MergeArgmaxOp, gpt::EmbeddingOp, gpt::SelectRowsOp,
+            gpt::RopeTableOp>([&](auto) { return writeRows(w); })
       .Default([&](Operation *) { return writeElements(w); });
 }
 

@@ -32,6 +32,7 @@ struct GemmWriter {
   Names members(unsigned section) const;
   LogicalResult section(unsigned index);
   LogicalResult epilogue(unsigned index);
+  void keep(const KernelGemm::Section &s);
   void partner(const KernelGemm::Section &s);
   void function(StringRef suffix, int64_t rows, bool few);
 };
@@ -110,11 +111,24 @@ void GemmWriter::partner(const KernelGemm::Section &s) {
           value, 2 * parts.headDim, parts.headDim);
 }
 
+/// Where the best of a block of an argmax goes.
+void GemmWriter::keep(const KernelGemm::Section &s) {
+  const int64_t blocks = llvm::divideCeil(s.n, parts.argmax);
+  w.text += "  __device__ void keep(long long row, int block,\n"
+            "                       gptc::Best best) const {\n";
+  for (auto [i, member] : {std::pair(0, "value"), {1, "index"}})
+    w.print("    {}[row * {} + block] = best.{};\n",
+            w.values[w.result(s.result + i)], blocks, member);
+  w.text += "  }\n";
+}
+
 LogicalResult GemmWriter::epilogue(unsigned index) {
   const KernelGemm::Section &s = parts.sections[index];
-  w.print("  template <int Pitch>\n"
-          "  __device__ void operator()(const float *tile, long long row,\n"
-          "                             int column) const {{\n");
+  std::string head = fmt::format("  __device__ {} operator()(",
+                                 parts.argmax ? "float" : "void");
+  w.print("  template <int Pitch>\n{}const float *tile, long long row,\n"
+          "{:{}}int column) const {{\n",
+          head, "", head.size());
   Names arguments;
   for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
     std::string name =
@@ -163,6 +177,11 @@ LogicalResult GemmWriter::epilogue(unsigned index) {
     for (Value v : block.getTerminator()->getOperands())
       yields.push_back(names[v]);
   }
+  if (parts.argmax) {
+    w.print("    return {};\n  }}\n", yields[0]);
+    keep(s);
+    return success();
+  }
   const bool appends = s.append != gpt::Append::None;
   if (appends)
     w.print("    {}::append<{}>(\n"
@@ -181,12 +200,16 @@ LogicalResult GemmWriter::section(unsigned index) {
           parts.sections.size() == 1 ? "the section"
                                      : fmt::format("section {}", index),
           s.n,
-          s.append == gpt::Append::Keys     ? ", appended as keys"
+          parts.argmax
+              ? fmt::format(", of which the largest of each {} is kept",
+                            parts.argmax)
+          : s.append == gpt::Append::Keys   ? ", appended as keys"
           : s.append == gpt::Append::Values ? ", appended as values"
                                             : "");
   w.print("struct {} {{\n", structName(index));
-  w.print("  static constexpr int k = {}, features = {}, lanes = {};\n",
-          parts.k, s.n, s.weights.size());
+  w.print("  static constexpr int k = {}, features = {}, lanes = {}, "
+          "argmax = {};\n",
+          parts.k, s.n, s.weights.size(), parts.argmax);
   Names formats;
   for (gpt::Storage storage : s.storage)
     formats.push_back("gptc::Format::" + formatName(storage));
@@ -197,6 +220,7 @@ LogicalResult GemmWriter::section(unsigned index) {
     w.print("  {}{};\n",
             name == "cache" ? "const gptc_kv_view *"
             : name == "positions" || name == "sequences" ? "const int *"
+            : parts.argmax && name == "out1"             ? "int *"
             : StringRef(name).starts_with("out")         ? "float *"
                                                          : "const float *",
             name);
@@ -214,13 +238,14 @@ void GemmWriter::function(StringRef suffix, int64_t rows, bool few) {
   // Of tensor cores: a warp has 32 rows and at most 64 columns.
   const int64_t threads = mma ? rows * (columns * lanes > 128 ? 4 : 2) : 256;
   const std::string tile =
-      mma ? fmt::format("gptc::MmaTile<gptc::{}, {}, {}, {}, {}>",
+      mma   ? fmt::format("gptc::MmaTile<gptc::{}, {}, {}, {}, {}>",
                         w.precision == InputPrecision::F16 ? "F16" : "Bf16",
-                        rows, columns, lanes, schedule.stages)
-          : fmt::format("gptc::{}<{}, {}, {}>", few ? "GemvTile" : "FfmaTile",
-                        rows, columns, lanes);
+                          rows, columns, lanes, schedule.stages)
+      : few ? fmt::format("gptc::GemvTile<{}, {}, {}, {}>", rows, columns,
+                          lanes, parts.k)
+            : fmt::format("gptc::FfmaTile<{}, {}, {}>", rows, columns, lanes);
   const char *loop = few ? "gemv" : mma ? "gemm_mma" : "gemm_ffma";
-  const int64_t shared = few ? cudaFewRowsShared(schedule, lanes, rows)
+  const int64_t shared = few ? cudaFewRowsShared(schedule, parts, rows)
                              : cudaGemmShared(schedule, lanes, w.precision);
   std::string name = w.begin(suffix, threads, few ? 2 : 1);
   CudaLaunch &launch = w.launch(name, threads, shared);
@@ -265,9 +290,6 @@ void GemmWriter::function(StringRef suffix, int64_t rows, bool few) {
 
 LogicalResult gptc::cuda::writeGemm(KernelWriter &w) {
   GemmWriter g(w);
-  if (g.parts.argmax)
-    return w.unsupported("an argmax is a kernel of its own there; compile with "
-                         "--disable-fusion=fuse-argmax");
   if (g.parts.norm)
     return w.unsupported("a norm is a kernel of its own there; compile with "
                          "--disable-fusion=fuse-norm");

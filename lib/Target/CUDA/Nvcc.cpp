@@ -61,7 +61,10 @@ std::vector<std::string> gptc::nvccArguments(NvccProduct product,
       // Sums and products are rounded as they are written.
       "-fmad=false",
       // Names of lines in profilers; PTX that a person can read in the fatbin.
-      "-lineinfo", "-gencode=" + code};
+      "-lineinfo", "-gencode=" + code,
+      // Names of the headers' functions that lines were inlined from hold a
+      // hash of this path, which nvcc would make that of the folder.
+      "-Xcicc", "--orig_src_path_name", "-Xcicc", "/" + input.str()};
   if (product == NvccProduct::Fatbin)
     arguments.insert(arguments.end(), {"-no-compress", "-Xptxas", "-v"});
   arguments.insert(arguments.end(), {input.str(), "-o", output.str()});
@@ -157,4 +160,43 @@ llvm::Expected<NvccResult> gptc::runNvcc(StringRef nvcc, NvccProduct product,
   auto result = run();
   llvm::sys::fs::remove_directories(folder);
   return result;
+}
+
+// A header (u32 magic, u16 version, u16 its bytes, u64 bytes that follow), then
+// parts: u16 kind, u16 version, u32 bytes of this header, u64 of what follows;
+// u32 compressed bytes at 16, u32 architecture at 28.
+llvm::Expected<std::vector<FatbinPart>> gptc::fatbinParts(StringRef fatbin) {
+  constexpr size_t head = 16, partHead = 32;
+  enum { Ptx = 1, Elf = 2 };
+  auto read = [](StringRef at, size_t offset, auto value) {
+    memcpy(&value, at.data() + offset, sizeof value);
+    return value;
+  };
+  auto bad = [] {
+    return llvm::createStringError("expected a fatbin of PTX and machine code "
+                                   "as nvcc -fatbin -no-compress writes it");
+  };
+  if (fatbin.size() < head || read(fatbin, 0, uint32_t()) != 0xba55ed50 ||
+      read(fatbin, 6, uint16_t()) > fatbin.size())
+    return bad();
+  StringRef rest = fatbin.drop_front(read(fatbin, 6, uint16_t()));
+  if (read(fatbin, 8, uint64_t()) != rest.size())
+    return bad();
+  std::vector<FatbinPart> parts;
+  while (!rest.empty()) {
+    if (rest.size() < partHead)
+      return bad();
+    uint16_t kind = read(rest, 0, uint16_t());
+    uint64_t first = read(rest, 4, uint32_t()),
+             bytes = read(rest, 8, uint64_t());
+    if ((kind != Ptx && kind != Elf) || read(rest, 16, uint32_t()) != 0 ||
+        first < partHead || first > rest.size() || bytes > rest.size() - first)
+      return bad();
+    StringRef content = rest.substr(first, bytes);
+    if (kind == Ptx) // padded
+      content = content.rtrim('\0');
+    parts.push_back({kind == Ptx, read(rest, 28, uint32_t()), content.str()});
+    rest = rest.drop_front(first + bytes);
+  }
+  return parts;
 }

@@ -42,6 +42,17 @@ static void writeArgmax(KernelWriter &w) {
   w.end();
 }
 
+static void writeMergeArgmax(KernelWriter &w) {
+  // 384 blocks of a row are three a thread.
+  const int threads = 128;
+  w.blocks.insert("argmax");
+  w.nameValues({"values", "columns"});
+  w.beginRows(0, threads);
+  w.print("  gptc::merge_argmax<{}>(values, columns, out, {});\n", threads,
+          w.size(0, 1));
+  w.end();
+}
+
 static LogicalResult writeEmbedding(KernelWriter &w) {
   const int64_t rows = w.shape(0)[0], n = w.shape(0)[1],
                 threads = scheduleCudaRow(n);
@@ -91,6 +102,7 @@ LogicalResult gptc::cuda::writeRows(KernelWriter &w) {
       })
       .Case([&](gpt::SoftmaxOp) { writeSoftmax(w); })
       .Case([&](gpt::ArgmaxOp) { writeArgmax(w); })
+      .Case([&](gpt::MergeArgmaxOp) { writeMergeArgmax(w); })
       .Case([&](gpt::EmbeddingOp) { ok = writeEmbedding(w); })
       .Case([&](gpt::SelectRowsOp) { writeSelectRows(w); })
       .Case([&](gpt::RopeTableOp o) { writeRopeTable(w, o); });

@@ -23,7 +23,7 @@ module attributes {gpt.name = "one"} {
 // CHECK-EMPTY:
 // CHECK-NEXT:/// gemm_k64_n2x96_bias_gate_silu_bf16_q8_0: the section of 96 features.
 // CHECK-NEXT:struct gemm_k64_n2x96_bias_gate_silu_bf16_q8_0_section0 {
-// CHECK-NEXT:  static constexpr int k = 64, features = 96, lanes = 2;
+// CHECK-NEXT:  static constexpr int k = 64, features = 96, lanes = 2, argmax = 0;
 // CHECK-NEXT:  static constexpr gptc::Format formats[] = {gptc::Format::bf16, gptc::Format::q8_0};
 // CHECK-NEXT:  const unsigned char *weights[2];
 // CHECK-NEXT:  const float *bias0;
@@ -40,10 +40,10 @@ module attributes {gpt.name = "one"} {
 // CHECK-NEXT:  }
 // CHECK-NEXT:};
 // CHECK-EMPTY:
-// CHECK-NEXT:// Launch: d0 <= 1: grid (d0, 6, 1), 256 threads, 1152 bytes
+// CHECK-NEXT:// Launch: d0 <= 1: grid (d0, 6, 1), 256 threads, 1408 bytes
 // CHECK-NEXT:extern "C" __global__ void __launch_bounds__(256, 2)
 // CHECK-NEXT:gemm_k64_n2x96_bias_gate_silu_bf16_q8_0_rows1(
-//      CHECK:// Launch: d0 <= 8: grid (ceil(d0 / 8), 6, 1), 256 threads, 9216 bytes
+//      CHECK:// Launch: d0 <= 8: grid (ceil(d0 / 8), 6, 1), 256 threads, 11264 bytes
 //      CHECK:// Launch: grid (ceil(d0 / 64), 2, 1), 128 threads, 36864 bytes
 // CHECK-NEXT:extern "C" __global__ void __launch_bounds__(128, 1)
 // CHECK-NEXT:gemm_k64_n2x96_bias_gate_silu_bf16_q8_0(

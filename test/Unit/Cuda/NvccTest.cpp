@@ -50,7 +50,7 @@ TEST(Nvcc, BytesDoNotDependOnTheFolder) {
     auto made =
         runNvcc(*nvcc, NvccProduct::Fatbin, *target, "one",
                 "extern \"C\" __global__ void f(float *x) { x[threadIdx.x] "
-                "*= 2; }\n");
+                "= max(__ldg(x), 2.0f); }\n");
     ASSERT_TRUE(bool(made));
     ASSERT_EQ(made->failure, "");
     ASSERT_EQ(made->usage.size(), 1u);
@@ -59,6 +59,32 @@ TEST(Nvcc, BytesDoNotDependOnTheFolder) {
     EXPECT_TRUE(made->bytes == first);
   }
   EXPECT_NE(first.find("/one.cu"), std::string::npos);
+
+  auto parts = fatbinParts(first);
+  ASSERT_TRUE(bool(parts));
+  ASSERT_EQ(parts->size(), 2u);
+  for (const FatbinPart &part : *parts) {
+    EXPECT_EQ(part.sm, 80u);
+    bool isElf = part.bytes.substr(1, 3) == "ELF";
+    EXPECT_EQ(isElf, !part.isPtx);
+    EXPECT_NE(part.bytes.find(".entry f("), std::string::npos);
+    EXPECT_TRUE(isElf || part.bytes.back() == '\n');
+  }
+  // Cut off anywhere, or with a size that is wrong.
+  for (size_t size = 0; size < first.size(); size += size < 200 ? 1 : 97) {
+    auto cut = fatbinParts(first.substr(0, size));
+    EXPECT_FALSE(bool(cut)) << size;
+    if (!cut)
+      llvm::consumeError(cut.takeError());
+  }
+  for (size_t at : {6, 8, 15, 16, 20, 24, 31}) {
+    std::string wrong = first;
+    wrong[at] ^= 0x7f;
+    auto made = fatbinParts(wrong);
+    EXPECT_FALSE(bool(made)) << at;
+    if (!made)
+      llvm::consumeError(made.takeError());
+  }
 }
 
 TEST(Nvcc, SaysWhatIsWrongWithTheText) {

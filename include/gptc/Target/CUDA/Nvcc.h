@@ -44,6 +44,15 @@ llvm::Expected<NvccResult> runNvcc(llvm::StringRef nvcc, NvccProduct product,
                                    const CudaTarget &target,
                                    llvm::StringRef name, llvm::StringRef text);
 
+/// What nvcc put into a fatbin that is not compressed.
+struct FatbinPart {
+  bool isPtx;  ///< text; else machine code, an ELF file
+  unsigned sm; ///< 80: the architecture that it is for
+  std::string bytes;
+};
+/// The parts in order. An error says what is no fatbin, or is compressed.
+llvm::Expected<std::vector<FatbinPart>> fatbinParts(llvm::StringRef fatbin);
+
 /// Reads the lines of ptxas -v.
 std::vector<CudaUsage> parseUsage(llvm::StringRef log);
 

@@ -7,12 +7,9 @@
 // memory, 16 rows at a time, to the section's epilogue, which thus sees the
 // other channels of a head.
 //
-// A section S has: k, features, lanes, formats[lanes], weights[lanes], and
-//   template <int Pitch> void operator()(const float *acc, row, column)
-// with the accumulator of lane l at acc[l * Pitch].
-//
 //===----------------------------------------------------------------------===//
 #pragma once
+#include "epilogue.cuh"
 #include "weights.cuh"
 
 namespace gptc {
@@ -157,13 +154,9 @@ __device__ void gemm_ffma(const S &s, const float *x, long long rows,
     for (int j = 0; j < T::TN; ++j)
       shared[ty * pitch + tx + 16 * j] = acc[i][j];
     __syncthreads();
-    for (int e = threadIdx.x; e < 16 * T::BN; e += T::threads) {
-      long long row = row0 + e / T::BN * T::TM + i;
-      int column = e % T::BN;
-      if (row < rows && column0 + column < S::features)
-        s.template operator()<T::BN>(shared + e / T::BN * pitch + column, row,
-                                     column0 + column);
-    }
+    finish<T, pitch>(
+        s, shared, 16, [&](int r) { return row0 + r * T::TM + i; }, rows,
+        column0);
   }
 }
 

@@ -11,10 +11,11 @@
 // row swizzled by bit 2 of k. Either way the eight rows of an 8x8 matrix lie in
 // different banks.
 //
-// The epilogue and the sections are those of gemm_ffma.cuh, 32 rows at a time.
+// The epilogue takes 32 rows at a time.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
+#include "epilogue.cuh"
 #include "mma.cuh"
 
 namespace gptc {
@@ -266,13 +267,9 @@ __device__ void gemm_mma(const S &s, const float *x, long long rows,
               make_float2(acc[i][j][2], acc[i][j][3]);
         }
     __syncthreads();
-    for (int e = threadIdx.x; e < 32 * T::BN; e += T::threads) {
-      long long row = row0 + part * 32 + e / T::BN;
-      int column = e % T::BN;
-      if (row < rows && column0 + column < S::features)
-        s.template operator()<T::BN>(
-            shared + e / T::BN * T::tile_pitch + column, row, column0 + column);
-    }
+    finish<T, T::tile_pitch>(
+        s, shared, 32, [&](int r) { return row0 + part * 32 + r; }, rows,
+        column0);
   }
 }
 
