@@ -58,16 +58,34 @@ uint64_t Arena::allocate(uint64_t size, bool initialised) {
     freed.erase(found);
     allocations[at] = size;
     live += size;
-    mark(deviceBase + at, size,
-         initialised ? stamp::host : stamp::uninitialised);
+    markAllocated(at, size, initialised ? stamp::host : stamp::uninitialised);
     return deviceBase + at;
   }
   uint64_t at = next;
   next += room;
   live += size;
   allocations[at] = size;
-  mark(deviceBase + at, size, initialised ? stamp::host : stamp::uninitialised);
+  markAllocated(at, size, initialised ? stamp::host : stamp::uninitialised);
   return deviceBase + at;
+}
+
+void Arena::markAllocated(uint64_t at, uint64_t size, uint32_t value) {
+  uint64_t first = 0;
+  if (size >= large) {
+    untouched[at] = value;
+    first = size / 4 * 4; // the rest of a word is not allocated
+  }
+  if (first < size)
+    mark(deviceBase + at + first, size - first, value);
+}
+
+uint32_t Arena::untouchedStamp(uint64_t offset) const {
+  auto after = untouched.upper_bound(offset);
+  if (after == untouched.begin())
+    return stamp::unallocated;
+  --after;
+  uint64_t size = allocations.at(after->first);
+  return offset - after->first < size ? after->second : stamp::unallocated;
 }
 
 static void discard(void *begin, uint64_t size) {
@@ -80,6 +98,16 @@ static void discard(void *begin, uint64_t size) {
   std::memset(reinterpret_cast<void *>(last), 0, to - last);
 }
 
+bool Arena::zero(uint64_t address, uint64_t size) {
+  auto found = untouched.find(address - deviceBase);
+  if (found == untouched.end() || allocations.at(found->first) != size)
+    return false;
+  discard(data + found->first, size);
+  discard(words + found->first / 4, (size + 3) / 4 * 4);
+  markAllocated(found->first, size, stamp::host);
+  return true;
+}
+
 bool Arena::release(uint64_t address) {
   auto found = allocations.find(address - deviceBase);
   if (found == allocations.end())
@@ -88,6 +116,7 @@ bool Arena::release(uint64_t address) {
   live -= size;
   freed[at] = size;
   allocations.erase(found);
+  untouched.erase(at);
   discard(data + at, size);
   discard(words + at / 4, (size + 3) / 4 * 4);
   return true;
@@ -153,7 +182,9 @@ std::string Arena::describe(uint64_t address) const {
 
 uint32_t Arena::byteStamp(uint64_t offset) const {
   uint32_t word = words[offset / 4];
-  return word == stamp::mixed ? bytes[offset] : word;
+  return word == stamp::mixed         ? bytes[offset]
+         : word == stamp::unallocated ? untouchedStamp(offset)
+                                      : word;
 }
 
 void Arena::markBytes(uint64_t offset, uint64_t size, uint32_t value) {
@@ -163,7 +194,8 @@ void Arena::markBytes(uint64_t offset, uint64_t size, uint32_t value) {
   if (words[word] != stamp::mixed) {
     if (words[word] == value)
       return;
-    std::fill(four, four + 4, words[word]);
+    for (int i = 0; i < 4; ++i)
+      four[i] = byteStamp(word * 4 + i);
   }
   std::fill(bytes + offset, bytes + offset + size, value);
   bool same = four[0] == four[1] && four[0] == four[2] && four[0] == four[3];

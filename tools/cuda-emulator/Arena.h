@@ -4,7 +4,9 @@
 // Each word of four bytes has a stamp that says all that the checks ask: is it
 // allocated, was it written, and by which block of which launch. A word whose
 // bytes differ has the stamp mixed, and its bytes have stamps of their own.
-// All of it is address space that is backed only where it is touched.
+// All of it is address space that is backed only where it is touched; large
+// allocations have no stamps until then, so that what lies far apart in them is
+// cheap, too.
 #ifndef GPTC_CUDA_EMULATOR_ARENA_H
 #define GPTC_CUDA_EMULATOR_ARENA_H
 
@@ -50,6 +52,8 @@ public:
   std::string describe(uint64_t address) const;
 
   uint8_t *host(uint64_t address) { return data + (address - deviceBase); }
+  // Makes a whole large allocation zeros; false: not one.
+  bool zero(uint64_t address, uint64_t size);
   // Marks bytes as written by the host, or with any stamp.
   void mark(uint64_t address, uint64_t size, uint32_t value = stamp::host);
   // The stamp of a byte.
@@ -69,9 +73,15 @@ public:
   uint64_t capacity = 0;     // of the address space
 
 private:
+  static constexpr uint64_t large = 1ull << 30;
+  void markAllocated(uint64_t offset, uint64_t size, uint32_t value);
+  uint32_t untouchedStamp(uint64_t offset) const;
+
   uint64_t next = 512, live = 0, limit;
   uint32_t lastStamp = stamp::host;
   std::map<uint64_t, uint64_t> allocations, freed; // offset, size
+  // Of large allocations: the stamp that their words without one stand for.
+  std::map<uint64_t, uint32_t> untouched;
   std::map<uint64_t, uint64_t> hosts;
   mutable std::mutex lock;
 };

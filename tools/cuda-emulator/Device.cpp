@@ -159,6 +159,14 @@ bool deviceAttribute(int attribute, int &value) {
   return true;
 }
 
+// A warp gets registers by the 256; a block's warps are spread over the four
+// parts of a multiprocessor.
+static constexpr uint32_t registersPerBlock = 65536;
+static uint32_t registersOfBlock(const Kernel &kernel, uint32_t threads) {
+  uint32_t warp = (kernel.registers * 32 + 255) / 256 * 256;
+  return (threads + 127) / 128 * 4 * warp;
+}
+
 Result checkLaunch(const Kernel &kernel, const uint32_t (&grid)[3],
                    const uint32_t (&block)[3], uint32_t dynamicShared) {
   const Function &function = *kernel.function;
@@ -199,6 +207,13 @@ Result checkLaunch(const Kernel &kernel, const uint32_t (&grid)[3],
                     "says, got {}x{}x{}",
                     required[0], required[1], required[2], block[0], block[1],
                     block[2]));
+  if (uint32_t registers = registersOfBlock(kernel, threads);
+      registers > registersPerBlock)
+    return refuse(LaunchOutOfResources,
+                  fmt::format("expected at most {} registers a block, got {} "
+                              "threads of {}: {} with the rounding of warps",
+                              registersPerBlock, threads, kernel.registers,
+                              registers));
   uint64_t fixed = kernel.staticShared, all = fixed + dynamicShared;
   uint64_t allowed = kernel.maxDynamicShared ? fixed + kernel.maxDynamicShared
                                              : device().sharedPerBlock;
@@ -219,6 +234,8 @@ int residentBlocks(const Kernel &kernel, int threads, size_t dynamicShared) {
   int warps = (threads + 31) / 32;
   int count = std::min(d.blocksPerMultiprocessor,
                        d.threadsPerMultiprocessor / 32 / std::max(warps, 1));
+  if (uint32_t registers = registersOfBlock(kernel, threads))
+    count = std::min<uint32_t>(count, registersPerBlock / registers);
   uint64_t shared = kernel.staticShared + dynamicShared + 1024;
   return std::min<uint64_t>(count, d.sharedPerMultiprocessor / shared);
 }

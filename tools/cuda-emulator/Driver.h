@@ -68,6 +68,8 @@ struct State {
   std::shared_ptr<void> graphs; // Graph.cpp's
   int sticky = Success;         // of the device; it ends with the context
   std::map<std::string, KernelStats> stats;
+  // Of every kernel of every module that was loaded: how often it was launched.
+  std::map<std::pair<std::string, std::string>, uint64_t> coverage;
   ~State();
 
   void reset(); // the last context is gone

@@ -2,6 +2,7 @@
 #include "Driver.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -43,12 +44,29 @@ void State::reset() {
 }
 
 static void printStats() {
-  for (auto &[name, stats] : state().stats)
-    std::fprintf(stderr,
-                 "cuda-emulator: %s: %llu warp instructions, %llu cycles lost "
-                 "to bank conflicts\n",
-                 name.c_str(), static_cast<unsigned long long>(stats.ops),
-                 static_cast<unsigned long long>(stats.conflicts));
+  for (auto &[name, s] : state().stats)
+    fmt::print(stderr,
+               "cuda-emulator: {}: {} launches, {} warp instructions; cycles "
+               "lost to bank conflicts: {} of ld and st, {} of matrix ops, {} "
+               "of cp.async; global memory: {} sectors in {} ld and st, {} in "
+               "{} cp.async\n",
+               name, s.launches, s.ops, s.sharedCycles, s.matrixCycles,
+               s.copyCycles, s.sectors, s.requests, s.copySectors,
+               s.copyRequests);
+}
+
+// One write, so that processes that end at once do not mix their lines.
+static void writeCoverage() {
+  std::string text;
+  for (auto &[kernel, launches] : state().coverage)
+    text += fmt::format("{} {} {}\n", kernel.first, kernel.second, launches);
+  const char *path = std::getenv("GPTC_EMULATOR_COVERAGE");
+  std::FILE *file = path ? std::fopen(path, "a") : nullptr;
+  if (!file)
+    return;
+  std::setvbuf(file, nullptr, _IOFBF, text.size() + 1);
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fclose(file);
 }
 
 } // namespace emu
@@ -62,6 +80,9 @@ EMU_API cuInit(unsigned flags) {
       s.initialised = true;
       if (setting("GPTC_EMULATOR_STATS", 0))
         std::atexit(printStats);
+      const char *coverage = std::getenv("GPTC_EMULATOR_COVERAGE");
+      if (coverage && *coverage)
+        std::atexit(writeCoverage);
     }
     return Success;
   });

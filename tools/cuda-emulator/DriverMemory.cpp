@@ -61,6 +61,8 @@ Result fillBytes(uint64_t to, uint64_t value, unsigned elementSize,
     return refuse(fmt::format("memset of {} bytes: expected allocated memory, "
                               "got {}",
                               size, arena.describe(to)));
+  if (value == 0 && arena.zero(to, size))
+    return Success;
   uint8_t *at = arena.host(to);
   if (elementSize == 1)
     std::memset(at, value, size);

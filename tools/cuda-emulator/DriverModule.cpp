@@ -69,7 +69,7 @@ void State::run(const LaunchArguments &arguments) {
         {kernel.dynamicAt, kernel.dynamicAt + arguments.dynamicShared});
   launch.params = arguments.params;
   launch.localStride = kernel.localStride;
-  launch.countConflicts = setting("GPTC_EMULATOR_STATS", 0);
+  launch.countAccesses = setting("GPTC_EMULATOR_STATS", 0);
   launch.races = setting("GPTC_EMULATOR_GLOBAL_RACES", 1);
   try {
     launch.run();
@@ -77,9 +77,10 @@ void State::run(const LaunchArguments &arguments) {
     report(error.what());
     sticky = error.result;
   }
-  KernelStats &sum = stats[std::string(kernel.function->name)];
-  sum.ops += launch.stats.ops;
-  sum.conflicts += launch.stats.conflicts;
+  launch.stats.launches = 1;
+  std::string name(kernel.function->name);
+  stats[name].add(launch.stats);
+  ++coverage[{kernel.module->label, name}];
 }
 
 } // namespace emu
@@ -88,10 +89,12 @@ EMU_API cuModuleLoadData(void **module, const void *image) {
   return driverCall(Needs::Context, [&](State &s) {
     if (!module || !image)
       return InvalidValue;
-    auto made = std::make_unique<Module>(ptxOf(image, device().sm), *s.arena,
+    auto made = std::make_unique<Module>(imageOf(image, device().sm), *s.arena,
                                          device().sm);
-    for (auto &kernel : made->kernels)
+    for (auto &kernel : made->kernels) {
       s.kernels.insert(kernel.get());
+      s.coverage[{made->label, std::string(kernel->function->name)}];
+    }
     *module = s.modules.add(std::move(made));
     return Success;
   });
@@ -175,8 +178,8 @@ EMU_API cuFuncGetAttribute(int *value, int attribute, void *function) {
       *value = kernel.code->localBytes;
       break;
     case 4:
-      *value = 32;
-      break; // registers: not modelled
+      *value = kernel.registers ? kernel.registers : 32;
+      break;
     case 5:
     case 6:
       *value = device().sm;

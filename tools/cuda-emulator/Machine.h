@@ -167,13 +167,22 @@ struct Barrier {
   bool all = true, any = false;
 };
 
+// What the launches of a kernel did. Cycles are those lost to bank conflicts;
+// a sector is 32 bytes of global memory that a warp's access touches.
+struct KernelStats {
+  uint64_t launches = 0, ops = 0;
+  uint64_t sharedCycles = 0, matrixCycles = 0, copyCycles = 0;
+  uint64_t requests = 0, sectors = 0, copyRequests = 0, copySectors = 0;
+  void add(const KernelStats &other);
+};
+
 struct Block {
   Launch *launch = nullptr;
   uint32_t id[3] = {};
   uint64_t linear = 0;
   uint32_t ownStamp = 0;
   bool acquired = false, fenced = false; // met other blocks by atomics
-  uint64_t conflicts = 0;                // cycles lost to banks
+  KernelStats stats;
   SharedMemory shared;
   std::vector<Warp> warps;
   std::array<Barrier, 16> barriers;
@@ -191,10 +200,6 @@ private:
   [[noreturn]] void stuck();
 };
 
-struct KernelStats {
-  uint64_t ops = 0, conflicts = 0;
-};
-
 struct Launch {
   const Source *source = nullptr;
   const Code *code = nullptr;
@@ -207,7 +212,7 @@ struct Launch {
   std::vector<uint8_t> params;
   uint32_t stampBase = 0;
   uint64_t seed = 1, limit = 0;
-  bool countConflicts = false, races = true;
+  bool countAccesses = false, races = true;
   KernelStats stats;
 
   uint64_t blocks() const { return uint64_t(grid[0]) * grid[1] * grid[2]; }

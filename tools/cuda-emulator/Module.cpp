@@ -10,8 +10,22 @@ static constexpr uint64_t maxParamBytes = 32764;
 // Between shared variables, so that an index past the end of one is found.
 static constexpr uint32_t sharedGap = 128;
 
-Module::Module(std::string text, Arena &arena, int deviceSm) : arena(&arena) {
-  source = parse(std::move(text));
+// "model.cu-1f00f5c9b3ad2a4e": a name for what a text is, in records that many
+// processes write. FNV-1a of 64 bits.
+static std::string labelOf(const Source &source) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : source.text)
+    hash = (hash ^ c) * 0x100000001b3;
+  std::string_view file;
+  for (std::string_view each : source.files)
+    if (each.ends_with(".cu"))
+      file = each.substr(each.rfind('/') + 1);
+  return fmt::format("{}-{:016x}", file.empty() ? "ptx" : file, hash);
+}
+
+Module::Module(Image image, Arena &arena, int deviceSm) : arena(&arena) {
+  source = parse(std::move(image.ptx));
+  label = labelOf(*source);
   if (source->target > deviceSm)
     throw Error(NoBinaryForGpu,
                 fmt::format("expected a module for sm_{} or older (the device "
@@ -20,7 +34,7 @@ Module::Module(std::string text, Arena &arena, int deviceSm) : arena(&arena) {
   try {
     placeGlobals();
     placeShared();
-    build();
+    build(image);
   } catch (...) {
     for (uint64_t address : allocations)
       arena.release(address);
@@ -111,7 +125,7 @@ void Module::placeShared() {
       variable->address = dynamicAt;
 }
 
-void Module::build() {
+void Module::build(const Image &image) {
   std::map<std::string_view, Code *> byName;
   for (auto &function : source->functions) {
     if (!function->hasBody)
@@ -139,6 +153,9 @@ void Module::build() {
   for (Builder &builder : builders)
     builder.run();
   for (auto &kernel : kernels) {
+    if (auto found = image.registers.find(std::string(kernel->function->name));
+        found != image.registers.end())
+      kernel->registers = found->second;
     std::vector<const Code *> path;
     kernel->localStride = stackOf(*kernel->code, path);
     if (kernel->code->hasCalls)

@@ -60,8 +60,12 @@ Flow copy(Warp &w, const Op &op, uint32_t mask) {
     for (uint32_t k = 0; k < size; ++k)
       into[k] = *checkGlobal(w, op, i, from[i] + k, 1, Access::Load, false);
   });
-  if (w.block->launch->countConflicts)
-    w.block->conflicts += bankConflicts(to, mask, bytes);
+  if (w.block->launch->countAccesses) {
+    KernelStats &stats = w.block->stats;
+    stats.copyCycles += bankConflicts(to, mask, bytes);
+    stats.copyRequests += 1;
+    stats.copySectors += sectorsOf(from, mask);
+  }
   return Flow::Next;
 }
 

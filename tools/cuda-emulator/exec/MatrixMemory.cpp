@@ -61,8 +61,8 @@ template <bool trans> Flow load(Warp &w, const Op &op, uint32_t mask) {
       transpose(rows, d);
     else
       std::memcpy(d, rows, sizeof(rows));
-    if (w.block->launch->countConflicts)
-      w.block->conflicts += bankConflicts(at + m * 8, 0xff, 16);
+    if (w.block->launch->countAccesses)
+      w.block->stats.matrixCycles += bankConflicts(at + m * 8, 0xff, 16);
   }
   return Flow::Next;
 }
@@ -84,8 +84,8 @@ template <bool trans> Flow store(Warp &w, const Op &op, uint32_t mask) {
     for (uint32_t r = 0; r < 8; ++r)
       std::memcpy(rowAt(w, op, m * 8 + r, at[m * 8 + r], true, rows + r * 8),
                   rows + r * 8, 16);
-    if (w.block->launch->countConflicts)
-      w.block->conflicts += bankConflicts(at + m * 8, 0xff, 16);
+    if (w.block->launch->countAccesses)
+      w.block->stats.matrixCycles += bankConflicts(at + m * 8, 0xff, 16);
   }
   return Flow::Next;
 }

@@ -22,6 +22,10 @@ void locate(Warp &w, const Op &op, Space space, uint32_t mask,
     Arena &arena = *block.launch->arena;
     if (op.mode & acquires)
       block.acquired = true;
+    if (block.launch->countAccesses) {
+      block.stats.requests += 1;
+      block.stats.sectors += sectorsOf(at, mask);
+    }
     if (quickStamps(w, at, mask, bytes, access == Access::Store)) {
       for (int i = 0; i < 32; ++i)
         where[i] = arena.data + (at[i] - deviceBase);
@@ -45,8 +49,8 @@ void locate(Warp &w, const Op &op, Space space, uint32_t mask,
     uint8_t *data = shared.data();
     uint32_t first = w.index * 32;
     bool inside = most + bytes <= shared.size() && !misaligned;
-    if (w.block->launch->countConflicts)
-      w.block->conflicts += bankConflicts(at, mask, bytes);
+    if (w.block->launch->countAccesses)
+      w.block->stats.sharedCycles += bankConflicts(at, mask, bytes);
     if (inside && spread == 0 && mask == allLanes &&
         quickRow(shared, w.index, at[0] / 4, bytes, access == Access::Store)) {
       for (int i = 0; i < 32; ++i)

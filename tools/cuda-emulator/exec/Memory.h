@@ -252,6 +252,18 @@ inline uint32_t bankConflicts(const uint64_t *at, uint32_t mask,
   return lost;
 }
 
+// How many sectors of 32 bytes the lanes touch, which is what an access of
+// global memory costs. No access crosses one.
+inline uint32_t sectorsOf(const uint64_t *at, uint32_t mask) {
+  uint64_t sectors[32];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < 32; ++i)
+    if (mask >> i & 1)
+      sectors[count++] = at[i] / 32;
+  std::sort(sectors, sectors + count);
+  return std::unique(sectors, sectors + count) - sectors;
+}
+
 } // namespace emu::EMU_LEVEL
 
 #endif // GPTC_CUDA_EMULATOR_EXEC_MEMORY_H

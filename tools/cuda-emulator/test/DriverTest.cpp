@@ -3,6 +3,7 @@
 #include "Harness.h"
 
 #include <cstdlib>
+#include <sys/resource.h>
 
 namespace {
 
@@ -66,6 +67,57 @@ TEST_F(Driver, MemoryIsChecked) {
   EXPECT_EQ(driver("cuMemFree_v2", at + 4), 1);
   EXPECT_EQ(driver("cuMemFree_v2", at), 0);
   EXPECT_EQ(driver("cuMemcpyDtoH_v2", (void *)data, at, size_t(4)), 1);
+}
+
+const char *last = "ld.global.u32 %r2, [%rd0]; st.global.u32 [%rd1], %r2;";
+
+// Sizes that no test could fill are backed where they are touched; the checks
+// are those of small ones.
+TEST_F(Driver, LargeMemoryIsBackedWhereItIsTouched) {
+  const size_t bytes = (size_t(3) << 30) + 2;
+  uint64_t at = allocate(bytes), to = allocate(4), end = at + bytes - 6;
+  void *kernel = function(load(ptxKernel(last, 2)), "k");
+  EXPECT_EQ(launch(kernel, 1, 1, 0, at, end), 719);
+  EXPECT_NE(reported().find("written before"), std::string::npos);
+  TearDown(), SetUp(); // errors end with the context
+  at = allocate(bytes), to = allocate(4), end = at + bytes - 6;
+  kernel = function(load(ptxKernel(last, 2)), "k");
+  uint32_t word = 7;
+  EXPECT_EQ(driver("cuMemcpyHtoD_v2", end, (const void *)&word, size_t(4)), 0);
+  EXPECT_EQ(launch(kernel, 1, 1, 0, end, at), 0) << reported();
+  EXPECT_EQ(launch(kernel, 1, 1, 0, at, to), 0) << reported();
+  EXPECT_EQ(download<uint32_t>(to, 1)[0], 7u);
+  EXPECT_EQ(driver("cuMemsetD8_v2", at, (unsigned char)0, bytes), 0);
+  EXPECT_EQ(launch(kernel, 1, 1, 0, at + (size_t(2) << 30), to), 0);
+  EXPECT_EQ(download<uint32_t>(to, 1)[0], 0u);
+  EXPECT_EQ(launch(kernel, 1, 1, 0, end, to), 0);
+  EXPECT_EQ(download<uint32_t>(to, 1)[0], 0u);
+  // Two of its bytes are the end's.
+  EXPECT_EQ(launch(kernel, 1, 1, 0, end + 4, to), 700);
+  EXPECT_NE(reported().find("bytes after the end"), std::string::npos);
+  TearDown(), SetUp(); // errors end with the context
+  EXPECT_EQ(driver("cuMemFree_v2", allocate(bytes)), 0);
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  EXPECT_LT(usage.ru_maxrss, 1 << 20); // KiB
+}
+
+TEST_F(Driver, EndsOfAGrid) {
+  void *kernel = function(load(ptxKernel("mov.u32 %r1, %ctaid.x;"
+                                         "mul.wide.u32 %rd2, %r1, 4;"
+                                         "add.u64 %rd3, %rd0, %rd2;"
+                                         "st.global.u32 [%rd3], %r1;",
+                                         1)),
+                          "k");
+  for (unsigned ends : {0, 2, 5}) {
+    setenv("GPTC_EMULATOR_BLOCKS", std::to_string(ends).c_str(), 1);
+    uint64_t at = upload(std::vector<uint32_t>(10, 100));
+    EXPECT_EQ(launch(kernel, 10, 1, 0, at), 0) << reported();
+    std::vector<uint32_t> ran = download<uint32_t>(at, 10);
+    for (unsigned i = 0; i < 10; ++i)
+      EXPECT_EQ(ran[i], ends == 2 && i >= 2 && i < 8 ? 100 : i);
+  }
+  unsetenv("GPTC_EMULATOR_BLOCKS");
 }
 
 TEST_F(Driver, HostMemoryThatKernelsMayUse) {

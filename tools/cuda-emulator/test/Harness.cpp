@@ -108,12 +108,12 @@ bool hasNvcc() {
   return has;
 }
 
-std::string compileCuda(const std::string &source) {
+std::string compileCuda(const std::string &source, const std::string &code) {
   std::string in = folder() + "/test.cu", out = folder() + "/test.fatbin";
   std::ofstream(in) << source;
   std::remove(out.c_str());
-  std::string command = nvcc() +
-                        " -gencode arch=compute_80,code=compute_80 -O3 "
+  std::string command = nvcc() + " -gencode arch=compute_80,code=" + code +
+                        " -O3 "
                         "-lineinfo -std=c++17 -fatbin -no-compress -o " +
                         out + " " + in + " >&2";
   EXPECT_EQ(std::system(command.c_str()), 0);

@@ -62,10 +62,11 @@ std::string reported();
 std::string ptxKernel(const std::string &body, int pointers,
                       const std::string &before = "", int sm = 80);
 
-// CUDA compiled for sm_80 with -lineinfo to a fatbin; the file's name in
-// reports is test.cu. Empty where there is no nvcc.
+// CUDA compiled for sm_80 with -lineinfo to a fatbin of PTX, or of `code`; the
+// file's name in reports is test.cu. Empty where there is no nvcc.
 bool hasNvcc();
-std::string compileCuda(const std::string &source);
+std::string compileCuda(const std::string &source,
+                        const std::string &code = "compute_80");
 #define NEEDS_NVCC()                                                           \
   if (!hasNvcc())                                                              \
   GTEST_SKIP() << "no nvcc"
