@@ -44,7 +44,7 @@ static int64_t fewColumnsOf(const KernelGemm &gemm, int64_t unit) {
 
 CudaGemmSchedule gptc::scheduleCudaGemm(const KernelGemm &gemm,
                                         InputPrecision precision,
-                                        const CudaTarget &) {
+                                        const CudaTarget &target) {
   CudaGemmSchedule s;
   const int64_t lanes = gemm.maxLanes();
   const int64_t unit = unitOf(gemm);
@@ -52,6 +52,10 @@ CudaGemmSchedule gptc::scheduleCudaGemm(const KernelGemm &gemm,
   // registers.
   s.fewRows = 8;
   s.fewColumns = fewColumnsOf(gemm, unit);
+  // Odd heads make wide units, whose rows may be too many for a block.
+  while (s.fewRows > 1 &&
+         cudaFewRowsShared(s, gemm, s.fewRows) > target.sharedPerBlock)
+    s.fewRows /= 2;
   // 64 columns: each row that is loaded meets 64 features. Half of that for
   // each of two lanes would leave half the threads without a column.
   s.columns = unit * std::max<int64_t>(1, (64 + unit - 1) / unit);

@@ -34,10 +34,21 @@ std::optional<CudaTarget> gptc::lookupCudaTarget(StringRef march,
   for (CudaTarget &target : table())
     if (march == target.name)
       return target;
-  if (march == "sm_90" || march == "sm_90a") {
-    error = fmt::format("-march={} is not supported by this version; expected "
-                        "sm_80, sm_86 or sm_89",
-                        march.str());
+  // Those that there are: sm_75, sm_90, sm_90a.
+  StringRef digits = march;
+  int capability;
+  if (digits.consume_front("sm_") &&
+      !digits.rtrim("af").getAsInteger(10, capability) && capability >= 50) {
+    error =
+        capability < 80
+            ? fmt::format("-march={} is not supported: kernels use bf16 tensor "
+                          "cores and asynchronous copies, which sm_80 was the "
+                          "first to have; expected sm_80, sm_86 or sm_89",
+                          march.str())
+            : fmt::format("-march={} is not supported by this version; "
+                          "expected sm_80, sm_86 or sm_89, whose packages hold "
+                          "PTX that newer GPUs run, too",
+                          march.str());
     return std::nullopt;
   }
   StringRef nearest = nearestName(march, cudaTargetNames());

@@ -189,14 +189,22 @@ void runSingle(Session &session, const gptc_batch &batch, gptc_run_desc run,
   }
 }
 
-/// The batch as one, its logits on a GPU first unless the host's are there.
+/// Whether kernels may write logits where the host wants them: in the GPU's
+/// memory, and where an f32 may lie.
+bool isForKernels(const Session &session, const float *logits) {
+  return isOnDevice(session.queue, logits) &&
+         reinterpret_cast<uintptr_t>(logits) % sizeof(float) == 0;
+}
+
+/// The batch as one, its logits in the session's memory first unless kernels
+/// may write the host's.
 void runRagged(Session &session, const gptc_batch &batch, int64_t runCount,
                float *logits) {
   if (batch.row_count)
     memcpy(session.rows, batch.rows, batch.row_count * sizeof(int32_t));
   setRuns(session, session.runs, runCount);
   float *out = logits;
-  if (onDevice() && !isOnDevice(session.queue, logits))
+  if (onDevice() && !isForKernels(session, logits))
     out = session.logits;
   runStep(session, 0, batch.count, session.rows, batch.row_count, 0, out);
   if (out != logits)

@@ -174,8 +174,14 @@ static void writeSplit(KernelWriter &w) {
   const int64_t n = w.shape(0).back();
   w.blocks.insert("layout");
   w.nameValues({"x"});
+  // A thread does one element of each part.
+  unsigned widest = w.result(0);
+  for (unsigned i = 1; i < w.op->getNumResults(); ++i)
+    if (w.shape(w.result(i)).back() > w.shape(widest).back())
+      widest = w.result(i);
   w.variant();
-  w.launch(w.begin("", threads), threads).grid[0] = w.extent(0, 0, threads);
+  w.launch(w.begin("", threads), threads).grid[0] =
+      w.extent(widest, 0, threads);
   int64_t from = 0;
   for (unsigned i = 0; i < w.op->getNumResults(); ++i) {
     int64_t part = w.shape(w.result(i)).back();
