@@ -3,117 +3,22 @@ import itertools
 
 import numpy as np
 
-from attention_graphs import CAUSAL, LEVELS, Case, Entry, attention, attention_text, inf, oracle, tensor
-from harness import compiled, main, run, same_bits, written
-from package import Package
+from attention_graphs import CAUSAL, LEVELS, Case, Entry, attention, attention_text, oracle, tensor
+from attention_reports import reports, stale_keys
+from cases import check_all
+from harness import main, run, same_bits, written
 
 
 class Reports(Case):
     """Cases of public reports: bottom-right masks, tails, empty rows, range, head sizes, groups, views, users, scales."""
 
-    def test_b01_causal_is_aligned_bottom_right(self):
+    def test_b01_to_b07(self):
         for level in LEVELS:
-            entry = attention(level, 1, 1, "?", "?", 1, CAUSAL)
-            self.fused(entry, level)
-            for sq, sk in (2, 5), (1, 5), (5, 5), (5, 2), (3, 128), (64, 65), (65, 64), (127, 129):
-                got = entry(q=np.zeros((1, sq, 1)), k=np.ones((1, sk, 1)), v=np.arange(sk).reshape(1, sk, 1))
-                self.close(got.ravel(), [max(i + sk - sq, 0) / 2 for i in range(sq)])
-
-    def test_b02_lengths_that_are_no_tiles(self):
-        lengths = (1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 255, 257, 1023, 1025, 4095)
-        for level in LEVELS:
-            entry = attention(level, 1, 1, "?", "?", 1)
-            for sk in lengths:
-                for sq in (1, min(sk, 65)):
-                    q, ones = np.zeros((1, sq, 1)), np.ones((1, sk, 1))
-                    self.close(entry(q=q, k=ones, v=ones), np.ones((1, sq, 1)), 1e-6)
-                    self.close(entry(q=q - 40, k=ones, v=ones), np.ones((1, sq, 1)), 1e-6)
+            check_all(self, reports(self, level), ((level,),))
 
     def test_b02_stale_keys(self):
-        """What pages held before a sequence was cut back, NaN and infinity, enters no sum: the mean of the values 0, 1 and 2 is 1."""
-        text = """module attributes {gpt.name = "stale", gpt.context = 256 : i64} {
-  ml_program.global private @emb(#ml_program.extern<tensor<5x16xf32>>) : tensor<5x16xf32>
-  ml_program.global private @zero(#ml_program.extern<tensor<16x16xf32>>) : tensor<16x16xf32>
-  ml_program.global private @one(#ml_program.extern<tensor<16x16xf32>>) : tensor<16x16xf32>
-  ml_program.global private @head(#ml_program.extern<tensor<5x16xf32>>) : tensor<5x16xf32>
-  func.func @forward(%tokens: tensor<?xi32>) -> (tensor<?x5xf32> {gpt.result = "logits"}) {
-    %emb = ml_program.global_load_const @emb : tensor<5x16xf32>
-    %zero = ml_program.global_load_const @zero : tensor<16x16xf32>
-    %one = ml_program.global_load_const @one : tensor<16x16xf32>
-    %head = ml_program.global_load_const @head : tensor<5x16xf32>
-    %x = gpt.embedding %emb, %tokens : tensor<5x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
-    %q = gpt.linear %x, %zero : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
-    %k = gpt.linear %x, %one : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
-    %v = gpt.linear %x, %one : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
-    %qh = gpt.split_heads %q : tensor<?x16xf32> -> tensor<1x?x16xf32>
-    %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<1x?x16xf32>
-    %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<1x?x16xf32>
-    %s = gpt.matmul %qh, %kh transpose_b : tensor<1x?x16xf32>, tensor<1x?x16xf32> -> tensor<1x?x?xf32>
-    %m = gpt.causal_mask %s : tensor<1x?x?xf32>
-    %p = gpt.softmax %m : tensor<1x?x?xf32>
-    %o = gpt.matmul %p, %vh : tensor<1x?x?xf32>, tensor<1x?x16xf32> -> tensor<1x?x16xf32>
-    %c = gpt.merge_heads %o : tensor<1x?x16xf32> -> tensor<?x16xf32>
-    %y = gpt.linear %c, %head : tensor<?x16xf32>, tensor<5x16xf32> -> tensor<?x5xf32>
-    return %y : tensor<?x5xf32>
-  }
-}
-"""
-        # Tokens 0, 1 and 2 are their numbers; 3 and 4 are what must not be seen.
-        weights = {"emb": np.repeat(np.float32([[0], [1], [2], [np.nan], [inf]]), 16, 1), "zero": np.zeros((16, 16), np.float32),
-                   "one": np.eye(16, dtype=np.float32), "head": np.eye(5, 16, dtype=np.float32)}
-        mlir = written(text)
         for level in LEVELS:
-            with Package(compiled(mlir, level)).open(weights) as model, model.session(sequences=2, pages=4) as session:
-                for bad in ([3] * 100 + [4] * 28, [4, 3] * 64):
-                    for sequence in (0, 1):  # pages go from one sequence to the other
-                        session.step(bad, sequences=[sequence] * 128, rows=[])
-                        logits = session.step([0, 1, 2], sequences=[sequence] * 3)
-                        self.close(logits, np.repeat([[0], [0.5], [1]], 5, 1), 1e-6)
-                        one = session.step([0], positions=[3], sequences=[sequence])
-                        self.close(one, np.full((1, 5), 0.75), 1e-6)
-
-    def test_b03_hidden_rows_and_tiles(self):
-        for level, boolean in itertools.product(LEVELS, (False, True)):
-            entry = attention(level, 1, 1, "?", "?", 1, "    %m = gpt.mask %s, %mask : !s, " + tensor("??", "i1" if boolean else "f32"),
-                              more={"mask": (("?", "?"), "i1" if boolean else "f32")})
-            self.fused(entry, level)
-
-            def hidden(mask):
-                mask = np.array(mask)
-                sq, sk = mask.shape
-                given = mask if boolean else np.where(mask, 0, -inf)
-                return entry(q=np.zeros((1, sq, 1)), k=np.ones((1, sk, 1)), v=np.arange(sk).reshape(1, sk, 1), mask=given).ravel()
-            self.close(hidden([[True] * 3, [False] * 3, [True] * 3]), [1, 0, 1])
-            self.close(hidden(np.arange(128)[None] >= 64), [95.5])
-            self.close(hidden(np.arange(65)[None] == 64), [64])
-
-    def test_b05_range(self):
-        for level in LEVELS:
-            entry = attention(level, 1, 1, "?", "?", 64, "    %m = gpt.scale %s by 0.125 : !s")
-            big = np.full((1, 1, 64), 133120)
-            self.assertTrue(np.all(entry(q=big, k=big, v=big) == 133120))
-            keys = np.full((1, 2, 64), 256)
-            self.close(entry(q=np.full((1, 1, 64), 512), k=keys, v=keys * 0 + [[1], [3]]), np.full((1, 1, 64), 2.0))
-            self.close(entry(q=np.ones((1, 1, 64)), k=np.ones((1, 4, 64)), v=np.full((1, 4, 64), 60000)), np.full((1, 1, 64), 60000))
-            one = np.eye(64)[:1, None]
-            got = entry(q=8e4 * one, k=np.concatenate([0 * one, one, -one], 1), v=np.ones(64) * [[[3], [7], [5]]])
-            self.assertEqual(np.unique(got).tolist(), [7])
-
-    def test_b06_head_sizes(self):
-        sizes = [(2, d) for d in (1, 8, 40, 46, 64, 72, 80, 88, 96, 100, 112, 128, 160, 192, 256)] + [(0, 46), (0, 96)]
-        for level, d in sizes:
-            entry = attention(level, 1, 1, 1, 2, d, f"    %m = gpt.scale %s by {d ** -0.5!r} : !s")
-            k = np.stack([np.full(d, d ** -0.5), np.zeros(d)])[None]
-            v = np.stack([np.zeros(d), np.ones(d)])[None]
-            arrays = {"q": np.ones((1, 1, d), np.float32), "k": k.astype(np.float32), "v": v.astype(np.float32)}
-            # V is 1 and 0 the other way round, so that padding would show too.
-            self.close(entry(**arrays), np.full((1, 1, d), 1 - 0.7310586))
-
-    def test_b07_groups(self):
-        for level, (heads, kv_heads) in [(2, pair) for pair in ((6, 2), (8, 1), (12, 2), (32, 8), (12, 3), (4, 4))] + [(0, (6, 2)), (0, (12, 3))]:
-            entry = attention(level, heads, kv_heads, 1, 1, 1)
-            got = entry(q=np.zeros((heads, 1, 1)), k=np.zeros((kv_heads, 1, 1)), v=np.arange(1, kv_heads + 1).reshape(-1, 1, 1))
-            self.assertEqual(got.ravel().tolist(), [h // (heads // kv_heads) + 1 for h in range(heads)])
+            stale_keys(self, level)
 
     def test_b07_wrong_groups(self):
         for heads, kv_heads, groups, message in ((6, 4, 2, "expected heads of b to be 3, got 4"), (6, 4, 4, "expected groups to divide the 6 heads of a, got 4"),

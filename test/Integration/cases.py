@@ -35,7 +35,8 @@ class Entry:
         self.level, self.session, self.case, self.name, self.counts = level, session, case, f"f{number}", counts
 
     def __call__(self, **inputs):
-        arrays = {name: np.ascontiguousarray(x, np.int32 if "i32" in self.case.inputs[name] else np.float32) for name, x in inputs.items()}
+        integers = lambda name: self.case.inputs[name].endswith(("i32>", "xi1>"))
+        arrays = {name: np.ascontiguousarray(x, np.int32 if integers(name) else np.float32) for name, x in inputs.items()}
         return self.session.run(self.name, arrays, list(self.case.results))
 
     def kernels(self):

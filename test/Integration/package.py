@@ -13,7 +13,8 @@ import os
 import numpy as np
 
 (OK, INVALID_ARGUMENT, OUT_OF_RANGE, LIMIT, BAD_WEIGHTS, NO_MEMORY, UNSUPPORTED_CPU, BUSY) = range(8)
-F32, I32 = 0, 6
+# Of the host's arrays; the bits of bf16 are u16.
+DTYPES = {np.dtype(np.float32): 0, np.dtype(np.float16): 1, np.dtype(np.uint16): 2, np.dtype(np.int32): 6}
 
 
 class Info(c.Structure):
@@ -28,8 +29,7 @@ class Tensor(c.Structure):
 
     @staticmethod
     def of(name, array):
-        dtype = I32 if array.dtype == np.int32 else F32
-        return Tensor(name.encode(), dtype, array.ndim, (c.c_int64 * 8)(*array.shape), array.ctypes.data, array.nbytes)
+        return Tensor(name.encode(), DTYPES[array.dtype], array.ndim, (c.c_int64 * 8)(*array.shape), array.ctypes.data, array.nbytes)
 
 
 class OpenParams(c.Structure):

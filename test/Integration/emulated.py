@@ -1,0 +1,118 @@
+"""The emulator of a GPU (tools/cuda-emulator), for tests of --target=cuda: GPTC_CUDA_EMULATOR is the folder of its libcuda.so.1. Packages
+that this process loads find it too. Without nvcc or it, tests marked NEEDS are skipped."""
+import ctypes as c
+import os
+import re
+import shutil
+import unittest
+
+import numpy as np
+
+from harness import TEMPORARY
+
+EMULATOR = os.environ.get("GPTC_CUDA_EMULATOR", "")
+HOME = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+NVCC = shutil.which("nvcc") or shutil.which("nvcc", path=os.path.join(HOME, "bin"))
+NEEDS = unittest.skipUnless(NVCC and EMULATOR, "no nvcc, or no emulator")
+# The emulator runs PTX. Machine code beside it would be half of nvcc's time; what nvcc says of that, test_manifest and the lit tests look at.
+PTX_ONLY = """#!/bin/bash
+arguments=()
+for each in "$@"; do
+  case $each in -gencode=*) each=${each/\\[sm_*,compute_/compute_} each=${each%%]} ;; esac
+  arguments+=("$each")
+done
+exec "$NVCC" "${arguments[@]}"
+"""
+
+
+def ptx_only():
+    """Packages compiled from now on hold PTX alone."""
+    folder = os.path.join(TEMPORARY, "cuda")
+    os.makedirs(os.path.join(folder, "bin"), exist_ok=True)
+    with open(os.path.join(folder, "bin", "nvcc"), "w", encoding="utf-8") as f:
+        f.write(PTX_ONLY.replace("$NVCC", NVCC))
+    os.chmod(f.name, 0o755)
+    os.environ["CUDA_HOME"] = folder
+
+
+# Loaded before a package asks for it by its name.
+DRIVER = c.CDLL(os.path.join(EMULATOR, "libcuda.so.1")) if EMULATOR else None
+
+
+def emulated(**more):
+    """The environment of a process that finds it."""
+    return dict(os.environ, LD_LIBRARY_PATH=EMULATOR, **more)
+
+
+def driver(call, *arguments):
+    status = getattr(DRIVER, call)(*arguments)
+    if status:
+        raise AssertionError(f"{call}: CUresult {status}")
+
+
+class Fresh(unittest.TestCase):
+    """Each test finds the device as new: an error of one stays with it."""
+
+    def setUp(self):
+        driver("cuInit", 0)
+        driver("cuDevicePrimaryCtxReset_v2", 0)
+
+
+class Gpu:
+    """Memory of the context that packages use, the first GPU's primary one."""
+
+    def __init__(self):
+        driver("cuInit", 0)
+        context = c.c_void_p()
+        driver("cuDevicePrimaryCtxRetain", c.byref(context), 0)
+        driver("cuCtxSetCurrent", context)
+
+    def allocate(self, size):
+        at = c.c_uint64()
+        driver("cuMemAlloc_v2", c.byref(at), c.c_size_t(size))
+        return at.value
+
+    def free(self, at):
+        driver("cuMemFree_v2", c.c_uint64(at))
+
+    def upload(self, array, offset=0, into=None):
+        """A copy that begins `offset` bytes behind an aligned address."""
+        array = np.ascontiguousarray(array)
+        at = self.allocate(array.nbytes + offset) + offset if into is None else into
+        driver("cuMemcpyHtoD_v2", c.c_uint64(at), array.ctypes.data_as(c.c_void_p), c.c_size_t(array.nbytes))
+        return at
+
+    def download(self, at, shape):
+        array = np.empty(shape, np.float32)
+        driver("cuMemcpyDtoH_v2", array.ctypes.data_as(c.c_void_p), c.c_uint64(at), c.c_size_t(array.nbytes))
+        return array
+
+
+# "// Launch: d0 <= 8: grid (ceil(d0 / 8), 6, 1), 256 threads, 9216 bytes", and the function below.
+LAUNCH = r"// Launch: (?:d0 <= \d+: )?grid (\(.*\)), (\d+) threads, (\d+) bytes\nextern .*\n(\w+)\(([^)]*)\)"
+
+
+class Kernels:
+    """The functions of a package's kernels, launched by themselves with arguments by their names in its text."""
+
+    def __init__(self, folder):
+        text, self.module = "", c.c_void_p()
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), "rb") as f:
+                if name.endswith(".cu"):
+                    text = f.read().decode()
+                elif name.endswith(".fatbin"):
+                    driver("cuModuleLoadData", c.byref(self.module), f.read())
+        self.functions = {}
+        for grid, threads, shared, name, parameters in re.findall(LAUNCH, text):
+            self.functions[name] = grid, int(threads), int(shared), re.findall(r"(\w+)(?:,|$)", parameters)
+
+    def __call__(self, name, **arguments):
+        grid, threads, shared, parameters = self.functions[name]
+        values = [c.c_uint64(arguments[each]) for each in parameters]
+        sizes = eval(re.sub(r"ceil\((.*?) / (\d+)\)", r"-(-(\1) // \2)", grid), {each: arguments[each] for each in parameters if re.match("d\\d", each)})
+        function = c.c_void_p()
+        driver("cuModuleGetFunction", c.byref(function), self.module, name.encode())
+        driver("cuLaunchKernel", function, *map(c.c_uint, (*sizes, threads, 1, 1, shared)), None,
+               (c.c_void_p * len(values))(*(c.cast(c.byref(value), c.c_void_p) for value in values)), None)
+        driver("cuCtxSynchronize")
