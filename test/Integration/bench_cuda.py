@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from cuda import EMULATOR, NVCC, emulated, package
+from emulated import EMULATOR, NVCC, emulated, package
 from harness import HERE, TEMPORARY, compiled_case, main, manifest, run, unittest
 
 SCRIPT = os.path.join(HERE, "..", "..", "tools", "bench", "cublaslt.py")

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 
 from check import ATTENTION, kernels
-from cuda import EMULATOR, NVCC, emulated, package
+from emulated import EMULATOR, NVCC, emulated, package
 from harness import GOLDEN, TEMPORARY, checkpoint, compiled, golden, imported, main, manifest, np, run, unittest, written
 
 # Tiles of GEMM and attention; then few rows, whose arithmetic is f32 whatever the precision.

@@ -11,7 +11,7 @@ import numpy as np
 from attention_graphs import Case as Numbers, model
 from attention_reports import reports, stale_keys
 from cases import check_all
-from emulated import NEEDS, NVCC, Fresh, Gpu, Kernels, ptx_only
+from emulated import NVCC, Fresh, Gpu, Kernels, needs_gpu, ptx_only
 from harness import compiled, main
 from package import Batch, Package, Tensor
 
@@ -19,7 +19,7 @@ if NVCC:
     ptx_only()
 
 
-@NEEDS
+@needs_gpu
 class Attention(Fresh, Numbers):
     """B01 to B07, fused and unfused, in every precision."""
 
@@ -95,7 +95,7 @@ SLOTS = """module attributes {gpt.name = "slots", gpt.context = 128 : i64} {
 FILLER, NEEDLE, ASKER = range(3)
 
 
-@NEEDS
+@needs_gpu
 class Alignment(Fresh, Numbers):
     """B38, and the lengths of B02 c: every output of ones is the number of inputs."""
 
@@ -182,7 +182,7 @@ def panels(matrix):
     return padded.reshape(-1, 16, matrix.shape[1]).transpose(0, 2, 1)
 
 
-@NEEDS
+@needs_gpu
 class Offsets(Fresh, Numbers):
     """B35: the first and the last rows of what has more than 2^31 elements, by launches whose other blocks do not run."""
 

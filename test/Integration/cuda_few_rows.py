@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from cuda import called, needs_gpu
+from emulated import called, needs_gpu
 from harness import compiled, main, same_bits, unittest, written
 from stored import gguf, made
 

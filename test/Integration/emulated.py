@@ -1,19 +1,24 @@
 """The emulator of a GPU (tools/cuda-emulator), for tests of --target=cuda: GPTC_CUDA_EMULATOR is the folder of its libcuda.so.1. Packages
-that this process loads find it too. Without nvcc or it, tests marked NEEDS are skipped."""
+that this process loads find it too. Without nvcc or it, tests marked needs_gpu are skipped."""
+import contextlib
 import ctypes as c
 import os
 import re
 import shutil
+import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 
-from harness import TEMPORARY
+from harness import TEMPORARY, checkpoint, compiled, imported
+from package import Package
 
 EMULATOR = os.environ.get("GPTC_CUDA_EMULATOR", "")
-HOME = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+HOME_GIVEN = os.environ.get("CUDA_HOME")
+HOME = HOME_GIVEN or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path=os.path.join(HOME, "bin"))
-NEEDS = unittest.skipUnless(NVCC and EMULATOR, "no nvcc, or no emulator")
+needs_gpu = unittest.skipUnless(NVCC and EMULATOR, "no nvcc, or no emulator")
 # The emulator runs PTX. Machine code beside it would be half of nvcc's time; what nvcc says of that, test_manifest and the lit tests look at.
 PTX_ONLY = """#!/bin/bash
 arguments=()
@@ -35,6 +40,30 @@ def ptx_only():
     os.environ["CUDA_HOME"] = folder
 
 
+@contextlib.contextmanager
+def machine_code():
+    """The nvcc that there is, within."""
+    with unittest.mock.patch.dict(os.environ):
+        os.environ.pop("CUDA_HOME", None)
+        if HOME_GIVEN:
+            os.environ["CUDA_HOME"] = HOME_GIVEN
+        yield
+
+
+@contextlib.contextmanager
+def recorded(test):
+    """Every kernel of every package that is opened within, and closed, has to be launched. Yields the names of those that were."""
+    record, names = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "launches"), set()
+    with unittest.mock.patch.dict(os.environ, GPTC_EMULATOR_COVERAGE=record):
+        yield names
+        driver("cuDevicePrimaryCtxReset_v2", 0)
+    with open(record, encoding="utf-8") as f:
+        launches = [line.split() for line in f]
+    names.update(name for _, name, count in launches if count != "0")
+    test.assertEqual([f"{name} of {module}" for module, name, count in launches if count == "0"], [], "kernels that were not launched")
+    test.assertTrue(names)
+
+
 # Loaded before a package asks for it by its name.
 DRIVER = c.CDLL(os.path.join(EMULATOR, "libcuda.so.1")) if EMULATOR else None
 
@@ -42,6 +71,17 @@ DRIVER = c.CDLL(os.path.join(EMULATOR, "libcuda.so.1")) if EMULATOR else None
 def emulated(**more):
     """The environment of a process that finds it."""
     return dict(os.environ, LD_LIBRARY_PATH=EMULATOR, **more)
+
+
+def package(case, precision, level=2, *options):
+    """A golden model's."""
+    return compiled(imported(checkpoint(case), "model"), level, "--target=cuda", f"--precision={precision}", *options)
+
+
+def called(folder, calls):
+    """Calls: entry, inputs by name, the output; the outputs, in 32-bit words."""
+    with Package(folder).open() as model, model.session() as session:
+        return [session.run(entry, inputs, [output])[output] for entry, inputs, output in calls]
 
 
 def driver(call, *arguments):

@@ -3,7 +3,10 @@
 A test is run as `python3 NAME.py BIN [unittest arguments]`, BIN being the folder of the tools.
 """
 import atexit
+import contextlib
 import functools
+import importlib.util
+import io
 import json
 import os
 import re
@@ -12,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -114,6 +118,27 @@ def written(text, name="model.mlir"):
 def manifest(package):
     with open(os.path.join(package, "manifest.json"), encoding="utf-8") as f:
         return json.load(f)
+
+
+@functools.cache
+def checker():
+    spec = importlib.util.spec_from_file_location("golden_check", os.path.join(GOLDEN, "check.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def close_to_golden(case, index, array, mode="f32"):
+    """test/Golden/check.py, in this process."""
+    path, said = os.path.join(TEMPORARY, "checked.npy"), io.StringIO()
+    np.save(path, array)
+    with contextlib.redirect_stdout(said), unittest.mock.patch.object(sys, "argv", ["check.py", "--mode", mode, os.path.join(GOLDEN, case), str(index), path]):
+        try:
+            status = checker().main()
+        except SystemExit as end:
+            status = end.code
+    if status != 0:
+        raise AssertionError(f"{case}, number {index}: {said.getvalue()}")
 
 
 def random_tokens(count, vocab, seed=0):

@@ -33,7 +33,24 @@ Context *currentContext() {
   return stack.back();
 }
 
+// One write, so that processes that end at once do not mix their lines.
+static void writeCoverage() {
+  std::string text;
+  for (auto &[kernel, launches] : state().coverage)
+    text += fmt::format("{} {} {}\n", kernel.first, kernel.second, launches);
+  state().coverage.clear();
+  const char *path = std::getenv("GPTC_EMULATOR_COVERAGE");
+  std::FILE *file =
+      path && *path && !text.empty() ? std::fopen(path, "a") : nullptr;
+  if (!file)
+    return;
+  std::setvbuf(file, nullptr, _IOFBF, text.size() + 1);
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fclose(file);
+}
+
 void State::reset() {
+  writeCoverage();
   modules.clear();
   kernels.clear();
   streams.clear();
@@ -55,20 +72,6 @@ static void printStats() {
                s.copyRequests);
 }
 
-// One write, so that processes that end at once do not mix their lines.
-static void writeCoverage() {
-  std::string text;
-  for (auto &[kernel, launches] : state().coverage)
-    text += fmt::format("{} {} {}\n", kernel.first, kernel.second, launches);
-  const char *path = std::getenv("GPTC_EMULATOR_COVERAGE");
-  std::FILE *file = path ? std::fopen(path, "a") : nullptr;
-  if (!file)
-    return;
-  std::setvbuf(file, nullptr, _IOFBF, text.size() + 1);
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fclose(file);
-}
-
 } // namespace emu
 
 EMU_API cuInit(unsigned flags) {
@@ -80,9 +83,7 @@ EMU_API cuInit(unsigned flags) {
       s.initialised = true;
       if (setting("GPTC_EMULATOR_STATS", 0))
         std::atexit(printStats);
-      const char *coverage = std::getenv("GPTC_EMULATOR_COVERAGE");
-      if (coverage && *coverage)
-        std::atexit(writeCoverage);
+      std::atexit(writeCoverage);
     }
     return Success;
   });
