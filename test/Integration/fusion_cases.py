@@ -16,7 +16,7 @@ BLOCKS = os.path.join(HERE, "..", "Fusion")
 def erf(x):
     """Abramowitz and Stegun's series and continued fraction, in double."""
     x = np.asarray(x, np.float64)
-    n = np.arange(0, 60)
+    n = np.arange(0, 110)
     term = lambda v: 2 / np.sqrt(np.pi) * np.sum([(-1.0) ** i * v ** (2 * i + 1) / (np.prod(np.arange(1, i + 1, dtype=np.float64)) * (2 * i + 1)) for i in n])
     return np.vectorize(lambda v: np.sign(v) if abs(v) > 4.5 else term(v), otypes=[float])(x)
 
@@ -285,8 +285,10 @@ class Reports(Numbers):
 
 
 class Epilogues(Numbers):
+    options, layouts = ((2,), (0,)), ("separate", "packed")
+
     def test_gates(self):
-        T, K, N = 5, 12, 19
+        T, K, N = 40, 12, 19
         x, wg, wu, b = self.random(T, K), self.random(N, K, seed=1), self.random(N, K, seed=2), self.random(N, seed=3)
         X, Y = tensor(("?", K)), tensor(("?", N))
         g, u = np.float64(x) @ np.float64(wg).T + b, np.float64(x) @ np.float64(wu).T
@@ -303,18 +305,20 @@ class Epilogues(Numbers):
     %g, %u = gpt.split %y : {tensor(("?", 2 * N))} -> {Y}, {Y}
 {zero}    %a = {op.format("%g")} : {Y}
     %h = arith.mulf %a, %u : {Y}"""
-            for body, weights in ((separate, {"wg": wg, "wu": wu.T, "b": b}), (packed, {"w": np.r_[wg, wu], "bb": np.r_[b, np.zeros(N)]})):
-                for results in ({"h": Y}, {"h": Y, "a": Y, "u": Y}):
+            bodies = {"separate": (separate, {"wg": wg, "wu": wu.T, "b": b}), "packed": (packed, {"w": np.r_[wg, wu], "bb": np.r_[b, np.zeros(N)]})}
+            for body, weights in (bodies[layout] for layout in self.layouts):
+                for results in ({"h": Y}, {"h": Y, "a": Y, "u": Y})[-len(self.layouts):]:
 
                     def check(entry, results=results, function=function):
-                        found = entry(x=x)
-                        for name, expected in zip(results, (function(g) * u, function(g), u)):
-                            self.close(found[name], expected)
+                        for rows in (1, 5, T):
+                            found = entry(x=x[:rows])
+                            for name, expected in zip(results, (function(g) * u, function(g), u)):
+                                self.close(found[name], expected[:rows])
                         if entry.level:
                             self.assertEqual(entry.kernels(), {"gemm": 1})
 
                     cases.append(Case({"x": X}, weights, body, results, check))
-        check_all(self, cases)
+        check_all(self, cases, self.options)
 
     # Squared relu, a written out GELU, a layer scale and a residual on either side: one kernel.
     def test_chains(self):
@@ -350,7 +354,7 @@ class Epilogues(Numbers):
             if entry.level:
                 self.assertEqual(entry.kernels(), {"gemm": 1})
 
-        check_all(self, [Case({"x": X, "r": Y}, {"w": w, "s": s, "b": b}, body, {"out": Y, "g": Y}, check)])
+        check_all(self, [Case({"x": X, "r": Y}, {"w": w, "s": s, "b": b}, body, {"out": Y, "g": Y}, check)], self.options)
 
     # A norm goes into a wide GEMM that is its only user; few rows and many go different ways there, and a row's bits are its own.
     def test_norms(self):
@@ -490,18 +494,21 @@ class Packed(Numbers):
 
 class Blocks(Numbers):
     """The blocks of test/Fusion, as packages with weights from the host: -O2, -O0 and numpy agree."""
+    options = (2,), (0,)
 
     def block(self, name, weights, reference, gemms, edit=lambda text: text):
         tokens = np.random.default_rng(3).integers(0, 96, 21).tolist()
         expected = reference(np.array(tokens), {key: np.float64(w) for key, w in weights.items()})
         with open(os.path.join(BLOCKS, f"block-{name}.mlir"), encoding="utf-8") as f:
             mlir = written(edit(f.read()))
-        for level in LEVELS:
-            folder = compiled(mlir, level)
-            with Package(folder).open(weights) as model, model.session() as session:
+        for level, *more in self.options:
+            folder = compiled(mlir, level, *more)
+            with Package(folder).open(weights) as model, model.session(sequences=4, tokens=84) as session:
                 self.close(session.step(tokens), expected, 5e-5)
                 session.step(tokens[:13])
                 self.close(session.step(tokens[13:], range(13, 21)), expected[13:], 5e-5)
+                self.close(session.step(tokens[20:], [20]), expected[20:], 5e-5)
+                self.close(session.step(tokens * 4, [*range(21)] * 4, np.repeat(range(4), 21)), np.tile(expected, (4, 1)), 5e-5)
             kinds = {kernel["name"]: kernel["kind"] for kernel in manifest(folder)["kernels"]}
             called = [kinds[call["kernel"]] for call in manifest(folder)["entries"][0]["calls"]]
             if level:
@@ -598,4 +605,5 @@ class Blocks(Numbers):
                 self.close(session.run("layer", {"x": x, "mask": mask}, ["y"])["y"], expected, 5e-5)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -79,6 +79,9 @@ def imported(path, name):
     return mlir
 
 
+packages = []  # the folders of all that were compiled
+
+
 @functools.cache
 def choosing(case):
     """A golden model that returns the token of the largest logit, `next`, instead of logits."""
@@ -100,6 +103,7 @@ def compiled(mlir, level=2, *options):
     """The folder of the compiled package; one per model and level in a test run."""
     folder = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "kernels")
     run("gptc", mlir, "-o", folder, f"-O{level}", *options)
+    packages.append(folder)
     return folder
 
 

@@ -29,7 +29,16 @@ class Tensor(c.Structure):
 
     @staticmethod
     def of(name, array):
+        if isinstance(array, Stored):
+            return Tensor(name.encode(), array.dtype, 2, (c.c_int64 * 8)(*array.shape), array.data.ctypes.data, array.data.nbytes)
         return Tensor(name.encode(), DTYPES[array.dtype], array.ndim, (c.c_int64 * 8)(*array.shape), array.ctypes.data, array.nbytes)
+
+
+class Stored:
+    """A quantised weight: a dtype of gptc.h, the matrix's shape, its rows of ggml blocks as u8."""
+
+    def __init__(self, dtype, shape, data):
+        self.dtype, self.shape, self.data = dtype, shape, np.ascontiguousarray(data, np.uint8)
 
 
 class OpenParams(c.Structure):

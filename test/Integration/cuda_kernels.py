@@ -1,0 +1,242 @@
+"""--target=cuda on the emulator: every kernel that the compiler can write, launched at least once and compared with numpy: each storage
+format in each loop, each scalar op, epilogues, blocks of models fused and unfused."""
+import glob
+import os
+import re
+
+import numpy as np
+
+import fusion_cases
+from attention_graphs import Case as Attention, model
+from attention_reports import head_sizes, stale_keys
+from cases import Case, check_all, tensor
+from emulated import NVCC, Fresh, needs_gpu, ptx_only, recorded
+from fusion_cases import erf, sigmoid
+from harness import HERE, compiled, main, packages
+from package import Package, Stored
+
+if NVCC:
+    ptx_only()
+SOURCES = os.path.join(HERE, "..", "..", "lib", "Target", "CUDA")
+
+
+def source(name):
+    with open(os.path.join(SOURCES, name), encoding="utf-8") as f:
+        return f.read()
+
+
+def cuda(level, precision):
+    return level, "--target=cuda", f"--precision={precision}"
+
+
+def bf16(x):
+    return (np.ascontiguousarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def blocks(scales, *parts):
+    """Rows of ggml blocks: the f16 scales [n, blocks, k] of each, then its bytes."""
+    n, count = scales.shape[:2]
+    return np.concatenate([scales.astype(np.float16).view(np.uint8).reshape(n, count, -1), *(part.astype(np.uint8).reshape(n, count, -1) for part in parts)], -1)
+
+
+def stored(storage, n, k, seed):
+    """A weight as the host gives it and its values: numbers of at most eight bits, so that every precision has them and sums are exact."""
+    random = np.random.default_rng(seed)
+    if not storage.startswith("q"):
+        values = random.integers(-9, 10, (n, k)).astype(np.float32) / 4
+        return {"f32": values, "f16": values.astype(np.float16), "bf16": bf16(values)}[storage], values
+    scale = 2.0 ** random.integers(-4, 1, (n, k // 32, 1))
+    if storage == "q8_0":
+        codes = random.integers(-127, 128, (n, k // 32, 32))
+        return Stored(3, (n, k), blocks(scale, codes)), (scale * codes).reshape(n, k)
+    codes = random.integers(0, 16, (n, k // 32, 32))
+    nibbles = codes[..., :16] | codes[..., 16:] << 4
+    if storage == "q4_0":
+        return Stored(4, (n, k), blocks(scale, nibbles)), (scale * (codes - 8)).reshape(n, k)
+    least = scale * random.integers(-20, 5, scale.shape)
+    return Stored(5, (n, k), blocks(np.concatenate([scale, least], -1), nibbles)), (scale * codes + least).reshape(n, k)
+
+
+STORAGES = "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"
+N, K = 40, 96  # no whole tile of either
+
+
+def storages_text():
+    kind, X, Y = tensor((N, K)), tensor(("?", K)), tensor(("?", N))
+    text = ""
+    for s in STORAGES:
+        text += f"""  ml_program.global private @{s}(#ml_program.extern) : {kind} {{gpt.stored = #gpt.stored<"", "{s}", {s}>}}
+  func.func @linear_{s}(%x: {X} {{gpt.arg = "x"}}) -> ({Y} {{gpt.result = "y"}}) {{
+    %w = ml_program.global_load_const @{s} : {kind}
+    %y = gpt.linear %x, %w : {X}, {kind} -> {Y}
+    return %y : {Y}
+  }}
+  func.func @embedding_{s}(%x: tensor<?xi32> {{gpt.arg = "x"}}) -> ({X} {{gpt.result = "y"}}) {{
+    %w = ml_program.global_load_const @{s} : {kind}
+    %y = gpt.embedding %w, %x : {kind}, tensor<?xi32> -> {X}
+    return %y : {X}
+  }}
+"""
+    # Two lanes of different formats, one of which may be copied as it is.
+    for a, b in (("bf16", "q8_0"), ("q4_1", "f16")):
+        text += f"""  func.func @both_{a}_{b}(%x: {X} {{gpt.arg = "x"}}) -> ({Y} {{gpt.result = "y"}}) {{
+    %a = ml_program.global_load_const @{a} : {kind}
+    %b = ml_program.global_load_const @{b} : {kind}
+    %g = gpt.linear %x, %a : {X}, {kind} -> {Y}
+    %u = gpt.linear %x, %b : {X}, {kind} -> {Y}
+    %r = arith.maximumf %g, %u : {Y}
+    %y = arith.addf %r, %u : {Y}
+    return %y : {Y}
+  }}
+"""
+    return 'module attributes {gpt.name = "storages"} {\n' + text + "}\n"
+
+
+def limit(y, x):
+    """What -inf times a sigmoid of 0 tends to."""
+    return np.where(x == -np.inf, 0, y)
+
+
+# Every op of Scalars.cpp on x, y, z in f32, i and j in i32, p in i1, and what it means. Functions of math.cuh are compared within their bounds.
+SCALARS = {
+    "arith.AddFOp": ("arith.addf %x, %y : !f", lambda v: v["x"] + v["y"]), "arith.SubFOp": ("arith.subf %x, %y : !f", lambda v: v["x"] - v["y"]),
+    "arith.MulFOp": ("arith.mulf %x, %y : !f", lambda v: v["x"] * v["y"]), "arith.DivFOp": ("arith.divf %x, %y : !f", lambda v: v["x"] / v["y"]),
+    "arith.AddIOp": ("arith.addi %i, %j : !i", lambda v: v["i"] + v["j"]), "arith.SubIOp": ("arith.subi %i, %j : !i", lambda v: v["i"] - v["j"]),
+    "arith.NegFOp": ("arith.negf %x : !f", lambda v: -v["x"]), "arith.MaximumFOp": ("arith.maximumf %x, %y : !f", lambda v: np.maximum(v["x"], v["y"])),
+    "arith.MinimumFOp": ("arith.minimumf %x, %y : !f", lambda v: np.minimum(v["x"], v["y"])),
+    "math.FmaOp": ("math.fma %x, %y, %z : !f", lambda v: np.float64(v["x"]) * v["y"] + v["z"]),
+    "math.ExpOp": ("math.exp %x : !f", lambda v: np.exp(np.float64(v["x"]))), "math.TanhOp": ("math.tanh %x : !f", lambda v: np.tanh(np.float64(v["x"]))),
+    "math.ErfOp": ("math.erf %x : !f", lambda v: erf(v["x"])), "math.SqrtOp": ("math.sqrt %x : !f", lambda v: np.sqrt(v["x"])),
+    "math.RsqrtOp": ("math.rsqrt %x : !f", lambda v: 1 / np.sqrt(np.float64(v["x"]))), "math.AbsFOp": ("math.absf %x : !f", lambda v: np.abs(v["x"])),
+    "gpt.GeluOp": ("gpt.gelu quick %x : !f", lambda v: limit(v["x"] * sigmoid(1.702 * np.float64(v["x"])), v["x"])),
+    "gpt.SiluOp": ("gpt.silu %x : !f", lambda v: limit(v["x"] * sigmoid(np.float64(v["x"])), v["x"])),
+    "gpt.SoftcapOp": ("gpt.softcap %x at 3.0 : !f", lambda v: 3 * np.tanh(np.float64(v["x"]) / 3)),
+    "gpt.ScaleOp": ("gpt.scale %x by 0.25 : !f", lambda v: v["x"] / 4),
+    "arith.SelectOp": ("arith.select %p, %x, %y : !b, !f", lambda v: np.where(v["p"], v["x"], v["y"])),
+    "arith.AndIOp": ("arith.andi %i, %j : !i", lambda v: v["i"] & v["j"]), "arith.OrIOp": ("arith.ori %i, %j : !i", lambda v: v["i"] | v["j"]),
+    "arith.XOrIOp": ("arith.xori %i, %j : !i", lambda v: v["i"] ^ v["j"]),
+    "arith.ConstantOp": ("arith.addf %x, %c : !f", lambda v: v["x"] + np.float32(0.1))}
+ORDERED = {"eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal, "ne": np.not_equal}
+SIGNED = {"eq": np.equal, "ne": np.not_equal, "slt": np.less, "sle": np.less_equal, "sgt": np.greater, "sge": np.greater_equal}
+
+
+def comparisons():
+    nan = lambda v: np.isnan(v["x"]) | np.isnan(v["y"])
+    for name, function in ORDERED.items():
+        yield "arith.CmpFOp", f"arith.cmpf o{name}, %x, %y : !f", lambda v, f=function: f(v["x"], v["y"]) & ~nan(v)
+        yield "arith.CmpFOp", f"arith.cmpf u{name}, %x, %y : !f", lambda v, f=function: f(v["x"], v["y"]) | nan(v)
+    yield "arith.CmpFOp", "arith.cmpf ord, %x, %y : !f", lambda v: ~nan(v)
+    yield "arith.CmpFOp", "arith.cmpf uno, %x, %y : !f", nan
+    for name, function in SIGNED.items():
+        yield "arith.CmpIOp", f"arith.cmpi {name}, %i, %j : !i", lambda v, f=function: f(v["i"], v["j"])
+        if name[0] == "s":
+            yield "arith.CmpIOp", f"arith.cmpi u{name[1:]}, %i, %j : !i", lambda v, f=function: f(v["i"].view(np.uint32), v["j"].view(np.uint32))
+
+
+def of_fusion_cases(case, test, *options, **more):
+    """Runs a test of fusion_cases.py with these options."""
+    case = type(case.__name__, (case,), {"options": options, **more})(test)
+    getattr(case, test)()
+
+
+@needs_gpu
+class Instances(Fresh, Attention, fusion_cases.Numbers):
+    def storages(self, precision):
+        """Every format in every loop; 1, 5, 9 and 70 rows take different ways."""
+        weights, values = {}, {}
+        for i, s in enumerate(STORAGES):
+            weights[s], values[s] = stored(s, N, K, i)
+        folder = compiled(model(storages_text()), *cuda(2, precision), "--no-weights")
+        random = np.random.default_rng(7)
+        with Package(folder).open(weights) as opened, opened.session() as session:
+            for s in STORAGES:
+                ids = random.integers(0, N, 50).astype(np.int32)
+                got = session.run(f"embedding_{s}", {"x": ids}, ["y"])["y"]
+                self.assertTrue(np.array_equal(got, values[s][ids]), (precision, s))
+            for rows in (1, 5, 9, 70):
+                x = random.integers(-4, 5, (rows, K)).astype(np.float32)
+                run = lambda name: session.run(name, {"x": x}, ["y"])["y"]
+                for s in STORAGES:
+                    self.assertTrue(np.array_equal(run("linear_" + s), x @ values[s].T), (precision, s, rows))
+                for a, b in (("bf16", "q8_0"), ("q4_1", "f16")):
+                    g, u = x @ values[a].T, x @ values[b].T
+                    self.assertTrue(np.array_equal(run(f"both_{a}_{b}"), np.maximum(g, u) + u), (precision, a, b, rows))
+
+    def scalars(self):
+        ops = [(name, *op) for name, op in SCALARS.items()] + list(comparisons())
+        written = set(re.findall(r"Case\(\[&\]\((\w+::\w+)", source("Scalars.cpp")))
+        self.assertEqual({name for name, *_ in ops}, {name.replace("::", ".") for name in written}, "ops with no test")
+        special = np.float32([0, -0.0, 1, -1, 0.3, -2.7, 1e-3, 9, -20, np.inf, -np.inf, np.nan, 1e30])
+        x, y = (part.ravel() for part in np.meshgrid(special, special))
+        integers = np.random.default_rng(2).integers(-2**31, 2**31, len(x)).astype(np.int32)
+        v = {"x": x, "y": y, "z": x[::-1].copy(), "i": integers, "j": np.where(np.arange(len(x)) % 3, integers[::-1], integers), "p": (np.arange(len(x)) % 2).astype(np.int32)}
+        n = len(x)
+        F, I, B = (f"tensor<{n}x{t}>" for t in ("f32", "i32", "i1"))
+        cases = []
+        for name, text, meaning in ops:
+            kind = B if "cmp" in text else I if text.endswith("!i") else F
+            body = (f"    %c = arith.constant dense<0.1> : {F}\n" if "%c" in text else "") + "    %out = " + text.replace("!f", F).replace("!i", I).replace("!b", B)
+            used = {each: {"i": I, "j": I, "p": B}.get(each, F) for each in v if re.search(f"%{each}\\b", text)}
+
+            def check(entry, name=name, kind=kind, used=used, meaning=meaning):
+                got = entry(**{each: v[each] for each in used})["out"]
+                with np.errstate(all="ignore"):
+                    expected = meaning(v)
+                    expected = expected.astype(np.float32) if kind == F else expected.astype(np.int32)
+                if kind != F:
+                    self.assertEqual(got.view(np.int32).tolist(), expected.tolist(), name)
+                    return
+                near = np.isclose(got, expected, rtol=4e-7, atol=6e-7, equal_nan=True) | (got == expected)
+                self.assertTrue(near.all(), (name, got[~near][:4], expected[~near][:4], x[~near][:4], y[~near][:4]))
+
+            cases.append(Case(used, {}, body, {"out": kind}, check))
+        check_all(self, cases, (cuda(0, "f32"),))
+
+    def rows(self):
+        """Norms, softmax and argmax by themselves, broadcasts and masks."""
+        T, V = tensor(("?", 50)), tensor((50,))
+        x = self.random(9, 50)
+        d = np.float64(x)
+        cases = []
+
+        def add(body, expected, kind=T, weights=None, inputs=None):
+            def check(entry):
+                got = entry(x=x)["y"]
+                self.close(got if kind is T else got.view(np.int32), expected, 2e-6)
+            cases.append(Case(inputs or {"x": T}, weights or {}, "    %y = " + body, {"y": kind}, check))
+        gamma, beta = self.random(50, seed=1), self.random(50, seed=2)
+        centred = d - d.mean(-1, keepdims=True)
+        normed = centred / np.sqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5)
+        add(f"gpt.layer_norm %x, %g, %b eps 1.0e-5 : {T}, {V}, {V}", normed * gamma + beta, weights={"g": gamma, "b": beta})
+        add(f"gpt.layer_norm %x, %g eps 1.0e-5 : {T}, {V}", normed * gamma, weights={"g": gamma})
+        add(f"gpt.rms_norm %x, %g eps 1.0e-5 : {T}, {V}", d / np.sqrt((d ** 2).mean(-1, keepdims=True) + 1e-5) * gamma, weights={"g": gamma})
+        e = np.exp(d - d.max(-1, keepdims=True))
+        add(f"gpt.softmax %x : {T}", e / e.sum(-1, keepdims=True))
+        add(f"gpt.argmax %x : {T} -> tensor<?xi32>", d.argmax(-1), "tensor<?xi32>")
+        check_all(self, cases, (cuda(2, "f32"),))
+
+    def test_every_kernel(self):
+        """Every format, every scalar op, every building block and every function of one that the compiler names."""
+        formats = re.search(r"enum class Format {([^}]*)}", source("Kernels/weights.cuh"))[1]
+        self.assertEqual(tuple(name.strip() for name in formats.split(",")), STORAGES, "formats with no test")
+        with recorded(self):
+            for precision in ("f32", "bf16", "f16"):
+                self.storages(precision)
+            self.scalars()
+            self.rows()
+            of_fusion_cases(fusion_cases.Epilogues, "test_gates", cuda(2, "f32"), layouts=("separate",))
+            of_fusion_cases(fusion_cases.Epilogues, "test_chains", cuda(2, "f32"))
+            of_fusion_cases(fusion_cases.Blocks, "test_gptj", cuda(2, "f32"), cuda(0, "f32"))
+            check_all(self, head_sizes(self, "bf16", (46,)), (cuda(2, "bf16"),))
+            stale_keys(self, *cuda(2, "f16"))
+        text = ""
+        for folder in packages:
+            path, = glob.glob(os.path.join(glob.escape(folder), "*.cu"))
+            with open(path, encoding="utf-8") as f:
+                text += f.read()
+        for path in glob.glob(os.path.join(SOURCES, "Kernels", "*.cuh")):
+            self.assertIn(f"===- {os.path.basename(path)} -", text, "a building block with no test")
+
+
+if __name__ == "__main__":
+    main()
