@@ -10,7 +10,7 @@ import fusion_cases
 from attention_graphs import Case as Attention, model
 from attention_reports import head_sizes, stale_keys
 from cases import Case, check_all, tensor
-from emulated import NVCC, Fresh, needs_gpu, ptx_only, recorded
+from emulated import NVCC, Fresh, counted, needs_gpu, ptx_only, recorded
 from fusion_cases import erf, sigmoid
 from harness import HERE, compiled, main, packages
 from package import Package, Stored
@@ -236,6 +236,64 @@ class Instances(Fresh, Attention, fusion_cases.Numbers):
                 text += f.read()
         for path in glob.glob(os.path.join(SOURCES, "Kernels", "*.cuh")):
             self.assertIn(f"===- {os.path.basename(path)} -", text, "a building block with no test")
+
+
+WIDE, DEEP = 256, 128
+
+
+@needs_gpu
+class Memory(Fresh, Attention):
+    """What the banks of shared memory and the sectors of global memory cost: nothing where a comment of the kernels says so, elsewhere no
+    more than is stated here."""
+
+    def counts(self, precision):
+        kind, X, Y, H = tensor((WIDE, DEEP)), tensor(("?", DEEP)), tensor(("?", WIDE)), tensor((2, "?", 64))
+        text = f"""  func.func @attention(%q: {H} {{gpt.arg = "x"}}) -> ({H} {{gpt.result = "y"}}) {{
+    %o = gpt.flash_attention %q, %q, %q causal scale 0.125 : {H}, {H}
+    return %o : {H}
+  }}
+"""
+        for s in ("bf16", "q8_0", "q4_0"):
+            text += f"""  ml_program.global private @{s}(#ml_program.extern) : {kind} {{gpt.stored = #gpt.stored<"", "{s}", {s}>}}
+  func.func @linear_{s}(%x: {X} {{gpt.arg = "x"}}) -> ({Y} {{gpt.result = "y"}}) {{
+    %w = ml_program.global_load_const @{s} : {kind}
+    %y = gpt.linear %x, %w : {X}, {kind} -> {Y}
+    return %y : {Y}
+  }}
+"""
+        folder = compiled(model('module attributes {gpt.name = "memory"} {\n' + text + "}\n"), *cuda(2, precision), "--no-weights")
+        weights = {s: stored(s, WIDE, DEEP, 1)[0] for s in ("bf16", "q8_0", "q4_0")}
+        with counted() as kernels, Package(folder).open(weights) as opened, opened.session() as session:
+            for s in weights:
+                for rows in (1, 8, 128):
+                    session.run(f"linear_{s}", {"x": np.ones((rows, DEEP), np.float32)}, ["y"])
+            session.run("attention", {"x": np.ones((2, 128, 64), np.float32)}, ["y"])
+        return kernels
+
+    def at_most(self, kernels, conflicts):
+        for name, most in conflicts.items():
+            self.assertLessEqual(kernels[name]["conflicts"], most, name)
+
+    def test_tensor_cores(self):
+        kernels = self.counts("bf16")
+        for name, counts in kernels.items():
+            # Swizzled, or of an odd number of chunks.
+            self.assertEqual((counts["matrix_conflicts"], counts["copy_conflicts"]), (0, 0), name)
+        copied = kernels["gemm_k128_n256_bf16"]
+        self.assertEqual(copied["copy_sectors"], copied["copy_requests"] * 16)
+        self.assertEqual(copied["copy_sectors"] * 32, WIDE * DEEP * 2 * 2)  # by each of two tiles of rows
+        # Of 128 rows: accumulators on their way to the epilogue, and nibbles, which are stored by the pair.
+        self.at_most(kernels, {"gemm_k128_n256_bf16": 64, "gemm_k128_n256_q8_0": 64, "gemm_k128_n256_q4_0": 3136, "attention_h2_d64_causal": 1152})
+
+    def test_multiply_adds(self):
+        kernels = self.counts("f32")
+        for storage, bits in (("bf16", 16), ("q8_0", 8.5), ("q4_0", 4.5)):
+            one = f"gemm_k128_n256_{storage}_rows1"
+            # Eight rows of sums leave a warp by the pitch of the tile.
+            self.at_most(kernels, {one: 0, f"gemm_k128_n256_{storage}_rows8": 1536})
+            # A weight is read once, with its scales; then x, 16 sectors, by each of 16 blocks, and the result.
+            self.assertLessEqual(kernels[one]["sectors"], WIDE * DEEP * bits / 8 / 32 + 16 * 16 + 32, storage)
+        self.at_most(kernels, {"gemm_k128_n256_bf16": 12288, "gemm_k128_n256_q8_0": 12288, "gemm_k128_n256_q4_0": 4096, "attention_h2_d64_causal": 22784})
 
 
 if __name__ == "__main__":

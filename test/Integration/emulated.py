@@ -64,6 +64,24 @@ def recorded(test):
     test.assertTrue(names)
 
 
+COUNTS = re.compile(r"(\w+): (\d+) launches, (\d+) warp instructions; cycles lost to bank conflicts: (\d+) of ld and st, (\d+) of matrix ops, (\d+) of cp.async; "
+                    r"global memory: (\d+) sectors in (\d+) ld and st, (\d+) in (\d+) cp.async")
+
+
+@contextlib.contextmanager
+def counted():
+    """Yields a dict that gets, for every kernel launched within by packages that are closed within, what the emulator counted."""
+    log, kernels = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "log"), {}
+    with unittest.mock.patch.dict(os.environ, GPTC_EMULATOR_STATS="1", GPTC_EMULATOR_LOG=log):
+        driver("cuDevicePrimaryCtxReset_v2", 0)
+        yield kernels
+        driver("cuDevicePrimaryCtxReset_v2", 0)
+    names = "launches", "instructions", "conflicts", "matrix_conflicts", "copy_conflicts", "sectors", "requests", "copy_sectors", "copy_requests"
+    with open(log, encoding="utf-8") as f:
+        for name, *counts in COUNTS.findall(f.read()):
+            kernels[name] = dict(zip(names, map(int, counts)))
+
+
 # Loaded before a package asks for it by its name.
 DRIVER = c.CDLL(os.path.join(EMULATOR, "libcuda.so.1")) if EMULATOR else None
 

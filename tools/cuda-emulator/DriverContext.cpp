@@ -49,8 +49,27 @@ static void writeCoverage() {
   std::fclose(file);
 }
 
-void State::reset() {
+static void reportStats() {
+  for (auto &[name, s] : state().stats)
+    report(fmt::format("{}: {} launches, {} warp instructions; cycles lost to "
+                       "bank conflicts: {} of ld and st, {} of matrix ops, {} "
+                       "of cp.async; global memory: {} sectors in {} ld and "
+                       "st, {} in {} cp.async",
+                       name, s.launches, s.ops, s.sharedCycles, s.matrixCycles,
+                       s.copyCycles, s.sectors, s.requests, s.copySectors,
+                       s.copyRequests));
+  state().stats.clear();
+}
+
+// What was counted until now.
+static void endRecords() {
   writeCoverage();
+  if (setting("GPTC_EMULATOR_STATS", 0))
+    reportStats();
+}
+
+void State::reset() {
+  endRecords();
   modules.clear();
   kernels.clear();
   streams.clear();
@@ -58,18 +77,6 @@ void State::reset() {
   graphs.reset();
   arena = std::make_unique<Arena>();
   sticky = Success;
-}
-
-static void printStats() {
-  for (auto &[name, s] : state().stats)
-    fmt::print(stderr,
-               "cuda-emulator: {}: {} launches, {} warp instructions; cycles "
-               "lost to bank conflicts: {} of ld and st, {} of matrix ops, {} "
-               "of cp.async; global memory: {} sectors in {} ld and st, {} in "
-               "{} cp.async\n",
-               name, s.launches, s.ops, s.sharedCycles, s.matrixCycles,
-               s.copyCycles, s.sectors, s.requests, s.copySectors,
-               s.copyRequests);
 }
 
 } // namespace emu
@@ -81,9 +88,7 @@ EMU_API cuInit(unsigned flags) {
     if (!s.initialised) {
       s.arena = std::make_unique<Arena>();
       s.initialised = true;
-      if (setting("GPTC_EMULATOR_STATS", 0))
-        std::atexit(printStats);
-      std::atexit(writeCoverage);
+      std::atexit(endRecords);
     }
     return Success;
   });
