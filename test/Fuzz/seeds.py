@@ -202,7 +202,40 @@ def mlir():
     seed("mlir", read(os.path.join(TEST, "..", "docs", "picogpt.mlir")))
 
 
+def ptx():
+    head = ".version 9.0\n.target sm_80\n.address_size 64\n"
+    seed("ptx", head + """.file 1 "a.cu"
+.visible .entry k(.param .u64 .ptr .align 4 p, .param .align 4 .b8 q[8]) .maxntid 128, 1, 1 .minnctapersm 2
+{
+.reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<3>; .reg .f32 %f<3>;
+.shared .align 16 .b8 s[64];
+.loc 1 3 5
+ld.param.u64 %rd0, [p+0];
+L0: mov.u32 %r1, %tid.x;
+setp.lt.s32 %p1|%p2, %r1, 32;
+@!%p1 bra L0;
+.loc 1 4 2, function_name F, inlined_at 1 3 5
+fma.rn.f32 %f1, %f1, 0f3F800000, -1.5e2;
+st.global.v4.u32 [%rd0+-16], {%r1, %r2, _, 0x10};
+bar.sync 0; ret;
+}
+""")
+    seed("ptx", head + """.extern .shared .align 16 .b8 dynamic[];
+.global .align 4 .f32 c[3] = {0f3F800000, 1.0, -2};
+.const .b64 at = generic(c)+4;
+.func (.param .b32 r) f(.param .b32 a);
+.visible .entry k() {
+{ .param .b32 x; call.uni (x), f, (x); }
+T: .branchtargets A, B;
+A: B: brx.idx %r0, T;
+}
+.section .debug_str { F: .b8 65, 0 }
+""")
+    seed("ptx", head + "/* */ // a\n.weak .func g() { .reg .b16 a, b; mul.wide.u16 %r, a, 0b11; shfl.sync.idx.b32 x|p, y, 0, 31, -1; trap; }")
+
+
 checkpoints()
 tokenizers()
+ptx()
 packages()
 mlir()

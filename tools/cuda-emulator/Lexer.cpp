@@ -11,7 +11,9 @@
 namespace emu {
 
 void syntaxError(uint32_t line, std::string_view message) {
-  throw Error(InvalidPtx, fmt::format("PTX line {}: {}", line, message));
+  // A token may be the whole text.
+  throw Error(InvalidPtx,
+              fmt::format("PTX line {}: {}", line, message.substr(0, 400)));
 }
 
 static bool isWordStart(char c) {

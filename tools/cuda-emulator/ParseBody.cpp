@@ -173,8 +173,8 @@ Operand Parser::address() {
   while (isPunct('+') || isPunct('-')) {
     bool minus = isPunct('-');
     advance();
-    int64_t offset = integer("an offset");
-    operand.offset += minus ? -offset : offset;
+    uint64_t offset = integer("an offset");
+    operand.offset = uint64_t(operand.offset) + (minus ? -offset : offset);
   }
   expect(']');
   return operand;
@@ -188,7 +188,7 @@ Operand Parser::primary() {
     advance();
     if (operand.kind == Operand::Symbol && isPunct('+')) {
       advance();
-      operand.offset += integer("an offset");
+      operand.offset = uint64_t(operand.offset) + integer("an offset");
     }
     return operand;
   }

@@ -90,8 +90,10 @@ void Parser::moduleItem() {
   }
   if (acceptWord(".target")) {
     std::string_view target = word("a target");
-    if (target.substr(0, 3) != "sm_" || target.size() < 5)
+    if (target.substr(0, 3) != "sm_" || target.size() < 5 || target.size() > 8)
       fail("expected a target sm_NN before");
+    if (source->target)
+      fail("expected one .target directive, not a second before");
     for (char c : target.substr(3)) {
       if (c < '0' || c > '9')
         break; // sm_90a
@@ -230,7 +232,7 @@ std::unique_ptr<Variable> Parser::declarator(Space space) {
   while (accept('[')) {
     uint64_t count = isPunct(']') ? 0 : integer("an array's size");
     expect(']');
-    if (count > (1ull << 32) || size * count > (1ull << 34))
+    if (count && size > (1ull << 34) / count)
       fail("expected a variable of at most 16 GiB before");
     size *= count;
   }
@@ -239,19 +241,13 @@ std::unique_ptr<Variable> Parser::declarator(Space space) {
 }
 
 void Parser::element(Variable &variable, uint64_t index) {
-  if (isPunct('{')) {
-    advance();
-    do
-      element(variable, index++);
-    while (accept(','));
-    return expect('}');
-  }
   uint64_t bytes = bitsOf(variable.type) / 8;
   uint64_t at = index * bytes;
   if (bytes == 0 || bytes > 8 || at + bytes > variable.size)
     fail("expected fewer elements than that");
-  if (variable.init.empty())
-    variable.init.resize(variable.size);
+  if (isPunct('{'))
+    fail("expected the elements in one list");
+  variable.init.resize(at + bytes); // zeros follow
   uint64_t bits = 0;
   Operand value;
   bool generic = acceptWord("generic");
@@ -261,7 +257,7 @@ void Parser::element(Variable &variable, uint64_t index) {
   if (generic)
     expect(')');
   if (accept('+'))
-    value.offset += integer("an offset");
+    value.offset = uint64_t(value.offset) + integer("an offset");
   if (value.kind == Operand::Int) {
     bits = value.bits;
   } else if (value.kind == Operand::Float) {
@@ -330,7 +326,7 @@ void Parser::paramList(std::vector<std::unique_ptr<Variable>> &params) {
 }
 
 void Parser::tuning(Function &function) {
-  auto three = [&](uint32_t (&to)[3]) {
+  auto three = [&](uint32_t(&to)[3]) {
     to[0] = integer("a number of threads");
     to[1] = to[2] = 1;
     for (int i = 1; i < 3 && accept(','); ++i)

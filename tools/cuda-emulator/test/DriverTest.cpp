@@ -190,6 +190,17 @@ struct KernelParams {
   void *kernel, *context;
 };
 
+// Values of a large variable are not kept for all of it.
+TEST_F(Driver, LargeVariables) {
+  void *module = load(
+      ptxKernel("ld.global.u32 %r1, [g+4]; ld.global.u32 %r2, [g+2147483640];"
+                "add.u32 %r1, %r1, %r2; st.global.u32 [%rd0], %r1;",
+                1, ".global .b32 g[536870911] = {1, 20};\n"));
+  uint64_t to = allocate(4);
+  EXPECT_EQ(launch(function(module, "k"), 1, 1, 0, to), 0) << reported();
+  EXPECT_EQ(download<uint32_t>(to, 1)[0], 20u);
+}
+
 TEST_F(Driver, GraphsKeepTheirOrder) {
   void *one = function(load(ptxKernel(addOne, 1)), "k");
   void *two = function(load(ptxKernel(twice, 1)), "k");
@@ -260,6 +271,18 @@ TEST_F(Driver, RefusesModulesWithAReason) {
       {ptxKernel(addOne, 1, "", 90), 209, "sm_90"},
       {ptxKernel(addOne, 1, "/* no end"), 218, "*/"},
       {ptxKernel(".local .b8 big[99999999999];", 1), 218, "16 GiB"},
+      {ptxKernel("", 1, ".global .b64 a[1073741824][4294967296];\n"), 218,
+       "16 GiB"},
+      {ptxKernel("", 1, ".target sm_80\n"), 218, "one .target"},
+      {".version 8.0\n.target sm_80808080808080\n", 218, "sm_NN"},
+      {ptxKernel("", 1, ".global .b8 a[9] = " + std::string(100000, '{')), 218,
+       "one list"},
+      {ptxKernel("", 1, ".global .b8 a[1] = {1, 2};\n"), 218, "fewer elements"},
+      {ptxKernel("ld.global.u32 %r1, [%rd0+9223372036854775807+"
+                 "9223372036854775807--9223372036854775808];",
+                 1),
+       0, ""},
+      {ptxKernel(std::string(100000, 'x') + " %r1;", 1), 218, "PTX line"},
       {ptxKernel(std::string(100000, '{'), 1), 218, ""},
       {ptxKernel("mov.b32 %r1, " + std::string(100000, '{'), 1), 218,
        "shallower"},
