@@ -1,7 +1,8 @@
 //===- Options.cpp - the command line of gptc -----------------------------===//
 //
 // Refuses, naming the place: unknown options and values, missing values, two
-// inputs, and values of later versions (other precisions, targets, KV formats).
+// inputs, and values of later versions (other precisions, targets, weight
+// formats).
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Driver/Options.h"
@@ -149,9 +150,13 @@ static llvm::ArrayRef<Option> table() {
          o.dequantize = value == "f32";
          return oneOf("--weights", value, {"stored", "f32"}, {"bf16", "int8"});
        }},
-      {"--kv", Form::Equals, "FORMAT", "element of the KV cache: f32",
-       [](Options &, StringRef value) {
-         return oneOf("--kv", value, {"f32"}, {"bf16", "f16"});
+      {"--kv", Form::Equals, "FORMAT",
+       "element of the KV cache: f32 (default of cpu); of cuda also bf16, f16, "
+       "default the precision's",
+       [](Options &o, StringRef value) {
+         o.kv = value.str();
+         o.kvGiven = true;
+         return oneOf("--kv", value, {"f32", "bf16", "f16"});
        }},
       {"--no-weights", Form::Flag, "", "write no weights file",
        flag(&Options::noWeights)},
@@ -266,6 +271,14 @@ static std::string targetConflict(Options &options) {
     return fmt::format("--precision={} is not supported by this version with "
                        "--target=cpu; expected f32",
                        stringifyPrecision(*options.precision).str());
+  if (!options.kvGiven)
+    options.kv = *options.precision == InputPrecision::TF32
+                     ? "f32"
+                     : stringifyPrecision(*options.precision).str();
+  if (!options.cuda && options.kv != "f32")
+    return fmt::format("--kv={} is not supported by this version with "
+                       "--target=cpu; expected f32",
+                       options.kv);
   if (!options.cuda && options.onlyCommands)
     return "-###: expected --target=cuda; no other program is run for the cpu";
   for (Emit emit : options.emit) {

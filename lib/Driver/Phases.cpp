@@ -50,10 +50,12 @@ bool Compilation::runPasses(ModuleOp on,
   return succeeded(manager.run(on));
 }
 
-static void addStepping(OpPassManager &manager) {
+static void addStepping(OpPassManager &manager, const Options &options) {
   manager.addNestedPass<func::FuncOp>(createRemoveDropout());
   manager.addNestedPass<func::FuncOp>(createCanonicalizeAttention());
-  manager.addPass(createDeriveStep());
+  DeriveStepOptions derive;
+  derive.element = options.kv;
+  manager.addPass(createDeriveStep(derive));
 }
 
 static void addFusion(OpPassManager &manager, const Options &options) {
@@ -71,7 +73,7 @@ static void addFusion(OpPassManager &manager, const Options &options) {
 bool Compilation::verifyFusions() {
   verify::Verification found =
       verify::verifyFusions(moduleOp, [&](OpPassManager &manager) {
-        addStepping(manager);
+        addStepping(manager, options);
         addFusion(manager, options);
       });
   if (!found.error.empty())
@@ -83,8 +85,28 @@ bool Compilation::verifyFusions() {
                            "than the ops it replaced");
 }
 
+/// A step entry of the model's own has its cache in its types, which --kv does
+/// not change.
+static bool expectCacheOf(ModuleOp module, StringRef element) {
+  for (auto entry : module.getOps<func::FuncOp>())
+    for (Type type : entry.getArgumentTypes())
+      if (auto cache = dyn_cast<gpt::KVCacheType>(type)) {
+        std::string text;
+        llvm::raw_string_ostream(text) << cache.getElement();
+        if (text == element)
+          continue;
+        entry.emitOpError("--kv=") << element << ": expected a cache of "
+                                   << element << ", got " << type;
+        return false;
+      }
+  return true;
+}
+
 bool Compilation::stepping() {
-  return runPasses(moduleOp, addStepping) &&
+  return runPasses(
+             moduleOp,
+             [&](OpPassManager &manager) { addStepping(manager, options); }) &&
+         (!options.kvGiven || expectCacheOf(moduleOp, options.kv)) &&
          emitModule(Emit::Step, ".step.mlir", moduleOp);
 }
 

@@ -312,6 +312,7 @@ void Manifest::head(bool weightsWritten) {
   out.attribute("vocab", package.vocab);
   out.attribute("kv_page", package.kv.page);
   out.attribute("kv_page_bytes", package.pageBytes());
+  out.attribute("kv_element", dtypeNames[package.kv.element]);
   out.attribute("weights_file",
                 weightsWritten ? json::Value(package.options.name + ".weights")
                                : json::Value(nullptr));

@@ -35,6 +35,11 @@ gptc_dtype gptc::dtypeOf(Storage storage) {
   llvm_unreachable("every storage has a format");
 }
 
+/// Of an element of the KV cache.
+static gptc_dtype dtypeOf(Type element) {
+  return element.isBF16() ? GPTC_BF16 : element.isF16() ? GPTC_F16 : GPTC_F32;
+}
+
 std::string gptc::inputName(func::FuncOp entry, unsigned argument) {
   if (auto name = entry.getArgAttrOfType<StringAttr>(argument, "gpt.arg"))
     return name.str();
@@ -210,9 +215,11 @@ LogicalResult PackagePlanner::addStep(EntryPlan &plan) {
         "sequence in tokens, which nothing else in this model bounds");
 
   auto type = cast<KVCacheType>(plan.entry.getArgument(4).getType());
-  int64_t block = gptc_kv_block_bytes(type.getHeadDim(), type.getPage());
+  Type element = type.getElement();
+  int64_t block = gptc_kv_block_bytes(type.getHeadDim(), type.getPage(),
+                                      element.getIntOrFloatBitWidth() / 8);
   package.kv = {type.getLayers(), type.getHeads(), type.getHeadDim(),
-                type.getPage(), block};
+                type.getPage(),   block,           dtypeOf(element)};
   for (PlannedCall &call : plan.calls)
     for (gptc_arg &arg : call.args)
       if (arg.kind == GPTC_ARG_CACHE &&

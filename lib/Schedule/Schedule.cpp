@@ -102,7 +102,20 @@ LogicalResult gptc::expectSizes(gpt::KernelOp kernel, DictionaryAttr wanted) {
   return success();
 }
 
+/// Pages of the CPU hold f32.
+static LogicalResult expectF32Cache(gpt::KernelOp kernel) {
+  for (Type type : kernel.getArgumentTypes())
+    if (auto cache = dyn_cast<gpt::KVCacheType>(type);
+        cache && !cache.getElement().isF32())
+      return kernel.kernelOp()->emitOpError(
+                 "expected a KV cache of f32 for the CPU target, got ")
+             << cache.getElement() << "; compile with --kv=f32";
+  return success();
+}
+
 LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
+  if (failed(expectF32Cache(kernel)))
+    return failure();
   DictionaryAttr wanted = scheduleOf(kernel, t);
   if (!wanted)
     return success();

@@ -20,6 +20,7 @@
 #include "RowWise.h"
 #include "gptc/Stepping/Passes.h"
 #include "gptc/Stepping/Remarks.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
@@ -71,6 +72,13 @@ struct DeriveStep : impl::DeriveStepBase<DeriveStep> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    Type cached = elementType();
+    if (!cached) {
+      module.emitError("expected f32, bf16 or f16 as the element of the KV "
+                       "cache, got '")
+          << element << "'";
+      return signalPassFailure();
+    }
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
     if (!forward || forward.isExternal())
       return;
@@ -89,19 +97,29 @@ struct DeriveStep : impl::DeriveStepBase<DeriveStep> {
       return (void)refuse(forward, "expected no use of @forward");
     FailureOr<StepPlan> plan = planStep(forward, refuse);
     if (succeeded(plan))
-      derive(forward, *plan);
+      derive(forward, *plan, cached);
   }
 
-  void derive(func::FuncOp func, StepPlan &plan);
+  /// Null if there is none of this name.
+  Type elementType() {
+    Builder builder(&getContext());
+    return llvm::StringSwitch<Type>(element)
+        .Case("f32", builder.getF32Type())
+        .Case("bf16", builder.getBF16Type())
+        .Case("f16", builder.getF16Type())
+        .Default({});
+  }
+
+  void derive(func::FuncOp func, StepPlan &plan, Type element);
 };
 } // namespace
 
-void DeriveStep::derive(func::FuncOp func, StepPlan &plan) {
+void DeriveStep::derive(func::FuncOp func, StepPlan &plan, Type element) {
   OpBuilder builder(func.getContext());
   Type ids = func.getArgument(0).getType();
   auto cacheType =
       gpt::KVCacheType::get(func.getContext(), plan.layers.size(), plan.heads,
-                            plan.headDim, pageSize, builder.getF32Type());
+                            plan.headDim, pageSize, element);
 
   // The signature.
   func.setName("step");

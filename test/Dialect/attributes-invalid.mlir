@@ -67,7 +67,7 @@ func.func private @cache_heads(!gpt.kv_cache<2 x -3 x 4, page 16, f32>)
 
 // -----
 
-// expected-error @+1 {{[kv_cache-C2] expected element type f32, got 'i8'}}
+// expected-error @+1 {{[kv_cache-C2] expected element type f32, bf16 or f16, got 'i8'}}
 func.func private @element(!gpt.kv_cache<2 x 3 x 4, page 16, i8>)
 
 // -----

@@ -1,10 +1,16 @@
 // RUN: gptc-opt %s --gpt-derive-step | FileCheck %s
 // RUN: gptc-opt %s --gpt-derive-step=page-size=16 | FileCheck %s --check-prefix=PAGE
+// RUN: gptc-opt %s --gpt-derive-step=element=bf16 | FileCheck %s --check-prefix=BF16
+// RUN: gptc-opt %s --gpt-derive-step=element=f16 | FileCheck %s --check-prefix=F16
+// RUN: not gptc-opt %s --gpt-derive-step=element=f8 2>&1 | FileCheck %s --check-prefix=ELEMENT
 
 // Two layers, the second with its values computed after its scores, and an
 // embedding that is also the result of the function.
 
 // PAGE: !gpt.kv_cache<2 x 2 x 8, page 16, f32>
+// BF16: !gpt.kv_cache<2 x 2 x 8, page 64, bf16>
+// F16: !gpt.kv_cache<2 x 2 x 8, page 64, f16>
+// ELEMENT: error: expected f32, bf16 or f16 as the element of the KV cache, got 'f8'
 
 // CHECK-NOT:   @forward
 // CHECK-LABEL: func @step

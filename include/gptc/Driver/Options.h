@@ -42,6 +42,10 @@ struct Options {
   std::string march; ///< empty: native, or sm_80
   /// Arithmetic of GEMM and attention; none: f32, or bf16 for CUDA.
   std::optional<InputPrecision> precision;
+  /// Element of the KV cache: f32, bf16 or f16. Not given: the precision's, f32
+  /// for tf32; a model with a step entry of its own then says it in its types.
+  std::string kv = "f32";
+  bool kvGiven = false;
   bool onlyCommands = false; ///< -###
   bool dequantize = false;   ///< --weights=f32
   bool noWeights = false;

@@ -52,8 +52,8 @@ typedef struct gptc_variant {
  * of page 0 (the runtime adds l * heads * block_bytes, so that one kernel
  * serves every layer). Block of page p, head h: pool + ((int64)p * layers *
  * heads + h) * block_bytes; it holds keys [D][page] (transposed: scores are
- * vectorised along keys), then values [page][Dv], Dv = gptc_kv_value_pitch(D).
- */
+ * vectorised along keys), then values [page][Dv], Dv = gptc_kv_value_pitch(D),
+ * all of gptc_kv_desc::element. */
 typedef struct gptc_kv_view {
   char *pool;
   const int32_t *pages; /* [sequences][max_pages] page numbers */
@@ -158,16 +158,18 @@ typedef struct gptc_weight_desc {
 } gptc_weight_desc;
 
 typedef struct gptc_kv_desc {
-  /* block_bytes: keys and values of one page, layer and head */
-  int64_t layers, heads, head_dim, page, block_bytes;
+  /* block_bytes: keys and values of one page, layer and head; element:
+   * gptc_dtype f32, bf16 or f16 */
+  int64_t layers, heads, head_dim, page, block_bytes, element;
 } gptc_kv_desc;
 
-/* Row pitch of cached values, and bytes of a block, both f32. */
+/* Row pitch of cached values in elements, and bytes of a block. */
 static inline int64_t gptc_kv_value_pitch(int64_t head_dim) {
   return (head_dim + 15) / 16 * 16;
 }
-static inline int64_t gptc_kv_block_bytes(int64_t head_dim, int64_t page) {
-  return (head_dim + gptc_kv_value_pitch(head_dim)) * page * 4;
+static inline int64_t gptc_kv_block_bytes(int64_t head_dim, int64_t page,
+                                          int64_t element_bytes) {
+  return (head_dim + gptc_kv_value_pitch(head_dim)) * page * element_bytes;
 }
 
 /* Code for a GPU: an image for cuModuleLoadData (a fatbin). */

@@ -49,7 +49,8 @@ def DeriveStep : Pass<"gpt-derive-step", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"pageSize", "page-size", "int64_t", "64", "Positions in a page of the KV cache">
+    Option<"pageSize", "page-size", "int64_t", "64", "Positions in a page of the KV cache">,
+    Option<"element", "element", "std::string", "\"f32\"", "Element of the KV cache: f32, bf16 or f16">
   ];
   let statistics = [Statistic<"numLayers", "layers-stepped", "Number of attention layers moved onto the KV cache">];
   let dependentDialects = ["::gptc::gpt::GptDialect"];

@@ -47,8 +47,9 @@ LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (failed(positive("layers", layers)) || failed(positive("heads", heads)) ||
       failed(positive("head size", headDim)) || failed(positive("page", page)))
     return failure();
-  if (!element.isF32())
-    return emitError() << "[kv_cache-C2] expected element type f32, got "
-                       << element;
+  if (!element.isF32() && !element.isBF16() && !element.isF16())
+    return emitError()
+           << "[kv_cache-C2] expected element type f32, bf16 or f16, got "
+           << element;
   return success();
 }

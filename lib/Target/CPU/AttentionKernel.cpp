@@ -321,8 +321,9 @@ static void emitCached(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
             e.loop(a.firstBlock(visible0), e.ceilDiv(visible, p.page), 1,
                    [&](Value index) {
                      Value block = kvBlock(e, view, type, sequence, index);
-                     block = e.at(
-                         block, e.mul(head, gptc_kv_block_bytes(p.d, p.page)));
+                     block =
+                         e.at(block,
+                              e.mul(head, gptc_kv_block_bytes(p.d, p.page, 4)));
                      Value keyBase = e.mul(index, p.page);
                      Value keyCount =
                          e.min(e.cst(p.page), e.sub(visible, keyBase));

@@ -132,7 +132,7 @@ void Epilogue::append(Value v, Value column, const KVPlace &place) {
   const int64_t d = plan.cacheType.getHeadDim(),
                 page = plan.cacheType.getPage();
   Value head = e.div(column, d), inHead = e.rem(column, d);
-  Value block = e.at(place.block, e.mul(head, gptc_kv_block_bytes(d, page)));
+  Value block = e.at(place.block, e.mul(head, gptc_kv_block_bytes(d, page, 4)));
   if (s.append == gpt::Append::Values) {
     Value at = e.add(e.mul(place.slot, gptc_kv_value_pitch(d)), inHead);
     e.store(v, e.elem(e.at(block, d * page * 4), at));
@@ -269,7 +269,7 @@ Value gptc::cpu::kvBlock(Emitter &e, Value view, gpt::KVCacheType type,
       e.load(e.i32(), e.elem(pages, e.add(e.mul(sequence, maxPages), index)));
   number = arith::ExtSIOp::create(e.b, e.loc, e.i64(), number);
   int64_t stride = type.getLayers() * type.getHeads() *
-                   gptc_kv_block_bytes(type.getHeadDim(), type.getPage());
+                   gptc_kv_block_bytes(type.getHeadDim(), type.getPage(), 4);
   return e.at(pool, e.mul(number, stride));
 }
 

@@ -237,7 +237,8 @@ void gptc::cpu::emitKVAppend(Emitter &e, KernelContext &c, gpt::KVAppendOp op) {
     KVPlace place = kvPlace(e, view, type, loadIndex(e, sequences, t),
                             loadIndex(e, positions, t));
     e.loop(e.cst(0), e.cst(type.getHeads()), 1, [&](Value h) {
-      Value block = e.at(place.block, e.mul(h, gptc_kv_block_bytes(d, page)));
+      Value block =
+          e.at(place.block, e.mul(h, gptc_kv_block_bytes(d, page, 4)));
       Value from = e.mul(e.add(e.mul(h, tokens), t), d);
       Value to = e.elem(e.at(block, d * page * 4),
                         e.mul(place.slot, gptc_kv_value_pitch(d)));
@@ -261,7 +262,8 @@ void gptc::cpu::emitKVRead(Emitter &e, KernelContext &c, gpt::KVReadOp op) {
   forShare(e, c, count, [&](Value s) {
     KVPlace place = kvPlace(e, view, type, sequence, s);
     e.loop(e.cst(0), e.cst(type.getHeads()), 1, [&](Value h) {
-      Value block = e.at(place.block, e.mul(h, gptc_kv_block_bytes(d, page)));
+      Value block =
+          e.at(place.block, e.mul(h, gptc_kv_block_bytes(d, page, 4)));
       Value to = e.mul(e.add(e.mul(h, count), s), d);
       Value from = e.elem(e.at(block, d * page * 4),
                           e.mul(place.slot, gptc_kv_value_pitch(d)));

@@ -32,10 +32,6 @@ struct AttentionWriter {
   std::string structName() const {
     return w.kernel.getSymName().str() + "_scores";
   }
-  std::string cacheType() const {
-    return fmt::format("gptc::Cache<{}, {}, {}, {}>", cache.getLayers(),
-                       cache.getHeads(), cache.getHeadDim(), cache.getPage());
-  }
   bool mma() const { return w.precision != InputPrecision::F32; }
   std::string tile() const;
   void scores();
@@ -173,7 +169,7 @@ void AttentionWriter::tiles() {
   declareScores();
   w.print("  gptc::attention_paged<Tile, {}>(\n"
           "      scores, q, cache, out, {}, shared);\n",
-          cacheType(), w.count(0, 1));
+          cacheName(cache), w.count(0, 1));
   w.end();
 }
 
@@ -203,7 +199,7 @@ void AttentionWriter::splits() {
   w.print("  gptc::decode_split<Tile, {}>(\n"
           "      scores, q, cache, positions, sequences,\n"
           "      static_cast<float *>(scratch), shared);\n",
-          cacheType());
+          cacheName(cache));
   w.end();
   const int combining = head <= 64 ? 64 : 128;
   name = w.begin("_combine", combining);

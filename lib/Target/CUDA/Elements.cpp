@@ -192,11 +192,6 @@ static void writeSplit(KernelWriter &w) {
   w.end();
 }
 
-static std::string cacheType(gpt::KVCacheType c) {
-  return fmt::format("gptc::Cache<{}, {}, {}, {}>", c.getLayers(), c.getHeads(),
-                     c.getHeadDim(), c.getPage());
-}
-
 static void writeKVAppend(KernelWriter &w, gpt::KVAppendOp op) {
   w.blocks.insert("layout");
   w.nameValues({"cache", "keys", "values", "positions", "sequences"});
@@ -204,7 +199,7 @@ static void writeKVAppend(KernelWriter &w, gpt::KVAppendOp op) {
   w.launch(w.begin("", threads), threads).grid[0] = w.extent(1, 0, threads);
   w.print("  gptc::kv_append<{}, {}>(\n"
           "      cache, keys, values, positions, sequences, {});\n",
-          threads, cacheType(op.getCache().getType()), w.size(3, 0));
+          threads, cacheName(op.getCache().getType()), w.size(3, 0));
   w.end();
 }
 
@@ -215,7 +210,7 @@ static void writeKVRead(KernelWriter &w, gpt::KVReadOp op) {
   w.variant();
   w.launch(w.begin("", threads), threads).grid[0] = w.extent(keys, 0, threads);
   w.print("  gptc::kv_read<{}, {}>(cache, keys, values, {});\n", threads,
-          cacheType(op.getCache().getType()), w.size(keys, 1));
+          cacheName(op.getCache().getType()), w.size(keys, 1));
   w.end();
 }
 

@@ -27,7 +27,6 @@ struct GemmWriter {
 
   void nameValues();
   std::string structName(unsigned section) const;
-  std::string cacheType() const;
   /// The struct's members that are kernel parameters, by their names.
   Names members(unsigned section) const;
   LogicalResult section(unsigned index);
@@ -65,12 +64,6 @@ void GemmWriter::nameValues() {
 
 std::string GemmWriter::structName(unsigned section) const {
   return fmt::format("{}_section{}", w.kernel.getSymName().str(), section);
-}
-
-std::string GemmWriter::cacheType() const {
-  gpt::KVCacheType c = parts.cacheType;
-  return fmt::format("gptc::Cache<{}, {}, {}, {}>", c.getLayers(), c.getHeads(),
-                     c.getHeadDim(), c.getPage());
 }
 
 Names GemmWriter::members(unsigned index) const {
@@ -186,7 +179,7 @@ LogicalResult GemmWriter::epilogue(unsigned index) {
   if (appends)
     w.print("    {}::append<{}>(\n"
             "        cache, sequences[row], positions[row], column, {});\n",
-            cacheType(), s.append == gpt::Append::Keys, yields[0]);
+            cacheName(parts.cacheType), s.append == gpt::Append::Keys, yields[0]);
   for (unsigned i = 0; i < parts.sections[index].results; ++i)
     w.print("    {}[row * {} + column] = {};\n",
             w.values[w.result(s.result + i)], s.n, yields[appends + i]);

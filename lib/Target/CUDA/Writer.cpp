@@ -239,6 +239,18 @@ template void gptc::cuda::printArray(KernelWriter &, StringRef,
 template void gptc::cuda::printArray(KernelWriter &, StringRef,
                                      ArrayRef<int32_t>);
 
+std::string gptc::cuda::elementName(Type element) {
+  return element.isBF16()  ? "gptc::Bf16"
+         : element.isF16() ? "gptc::F16"
+                           : "float";
+}
+
+std::string gptc::cuda::cacheName(gpt::KVCacheType cache) {
+  return fmt::format("gptc::Cache<{}, {}, {}, {}, {}>",
+                     elementName(cache.getElement()), cache.getLayers(), cache.getHeads(), cache.getHeadDim(),
+                     cache.getPage());
+}
+
 std::string gptc::cuda::formatName(gpt::Storage storage) {
   return stringifyStorage(storage).str();
 }

@@ -104,6 +104,10 @@ llvm::StringRef scalarType(mlir::Type type);
 std::string valueName(mlir::Value value, llvm::StringSet<> &used);
 /// Names in the source of what a kernel computes: "q.0, k.0, v.0".
 std::string sourceNames(mlir::Operation *op);
+/// "float", "gptc::Bf16", "gptc::F16".
+std::string elementName(mlir::Type element);
+/// "gptc::Cache<gptc::Bf16, 30, 3, 64, 64>".
+std::string cacheName(gpt::KVCacheType cache);
 /// "q4_1": of gptc::Format.
 std::string formatName(gpt::Storage storage);
 

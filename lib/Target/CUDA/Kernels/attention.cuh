@@ -41,7 +41,7 @@ template <int R_, int KB_, int D_> struct AttentionTile {
       int d = Keys::by_channel ? e / KB : e % slice;
       int j = Keys::by_channel ? e % KB : e / slice;
       if (d0 + d < D)
-        ks[d * (KB + 1) + j] = j < count ? *keys.key(j, d0 + d) : 0.0f;
+        ks[d * (KB + 1) + j] = j < count ? keys.key(j, d0 + d) : 0.0f;
     }
   }
 
@@ -133,7 +133,7 @@ template <int R_, int KB_, int D_> struct AttentionTile {
           if (out_row + i < R)
             o[i] *= factors[out_row + i];
         for (int j = 0; j < count; ++j) {
-          float v = *keys.value(j, channel);
+          float v = keys.value(j, channel);
 #pragma unroll
           for (int i = 0; i < out_rows; ++i)
             if (out_row + i < R)

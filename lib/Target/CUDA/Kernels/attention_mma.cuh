@@ -28,25 +28,55 @@ template <class E, int KB_, int D_> struct MmaAttentionTile {
   static constexpr int shared = v_at + KB * q_pitch;
 
   __device__ static void put(unsigned char *to, float lo, float hi) {
-    *reinterpret_cast<unsigned *>(to) = E::pack(lo, hi);
+    *reinterpret_cast<unsigned *>(to) = pack<E>(lo, hi);
   }
 
-  /// Keys and values of a block; zeros past its keys and channels.
+  /// Cached keys and values of the tile's own element lie as shared memory has
+  /// them and are copied; others are rounded on their way through registers.
   template <class Keys>
-  __device__ static void stage(const Keys &keys, int count,
-                               unsigned char *shared) {
-    for (int e = threadIdx.x; e < DP * KB / 2; e += threads) {
-      int d = Keys::by_channel ? e / (KB / 2) : e % DP;
-      int j = (Keys::by_channel ? e % (KB / 2) : e / DP) * 2;
-      put(shared + k_at + d * k_pitch + j * 2,
-          d < D && j < count ? *keys.key(j, d) : 0.0f,
-          d < D && j + 1 < count ? *keys.key(j + 1, d) : 0.0f);
+  static constexpr bool copied =
+      Keys::by_channel &&is_same<typename Keys::E, E>;
+
+  /// Begins to bring a block's keys; zeros past its keys and channels.
+  template <class Keys>
+  __device__ static void bring_keys(const Keys &keys, int count,
+                                    unsigned char *shared) {
+    if constexpr (copied<Keys>) {
+      for (int e = threadIdx.x; e < DP * KB / 8; e += threads) {
+        int d = e / (KB / 8), j = e % (KB / 8) * 8;
+        bool inside = d < D && j < count;
+        copy_async(shared + k_at + d * k_pitch + j * 2,
+                   keys.key_at(inside ? j : 0, inside ? d : 0), inside);
+      }
+      commit_copies();
+    } else {
+      for (int e = threadIdx.x; e < DP * KB / 2; e += threads) {
+        int d = Keys::by_channel ? e / (KB / 2) : e % DP;
+        int j = (Keys::by_channel ? e % (KB / 2) : e / DP) * 2;
+        put(shared + k_at + d * k_pitch + j * 2,
+            d < D && j < count ? keys.key(j, d) : 0.0f,
+            d < D && j + 1 < count ? keys.key(j + 1, d) : 0.0f);
+      }
     }
-    for (int e = threadIdx.x; e < KB * DP / 2; e += threads) {
-      int d = e % (DP / 2) * 2, j = e / (DP / 2);
-      put(shared + v_at + j * q_pitch + d * 2,
-          d < D && j < count ? *keys.value(j, d) : 0.0f,
-          d + 1 < D && j < count ? *keys.value(j, d + 1) : 0.0f);
+  }
+  /// Likewise the values. What lies in the cache past the channels is 0.
+  template <class Keys>
+  __device__ static void bring_values(const Keys &keys, int count,
+                                      unsigned char *shared) {
+    if constexpr (copied<Keys>) {
+      for (int e = threadIdx.x; e < KB * DP / 8; e += threads) {
+        int d = e % (DP / 8) * 8, j = e / (DP / 8);
+        copy_async(shared + v_at + j * q_pitch + d * 2,
+                   keys.value_at(j < count ? j : 0, d), j < count);
+      }
+      commit_copies();
+    } else {
+      for (int e = threadIdx.x; e < KB * DP / 2; e += threads) {
+        int d = e % (DP / 2) * 2, j = e / (DP / 2);
+        put(shared + v_at + j * q_pitch + d * 2,
+            d < D && j < count ? keys.value(j, d) : 0.0f,
+            d + 1 < D && j < count ? keys.value(j, d + 1) : 0.0f);
+      }
     }
   }
 
@@ -80,13 +110,17 @@ template <class E, int KB_, int D_> struct MmaAttentionTile {
     float o[DP / 8][4] = {};
 
     const long long most = rows.visible(rows.count - 1);
-    for (long long block = first_block<A>(rows.visible(0), KB);
-         block * KB < most; ++block) {
-      const long long base = block * KB;
+    auto count = [&](long long base) {
+      return int(min((long long)KB, most - base));
+    };
+    const long long first = first_block<A>(rows.visible(0), KB) * KB;
+    keys.seek(first);
+    bring_keys(keys, count(first), shared);
+    // Values arrive during the scores, the next keys during the outputs.
+    for (long long base = first; base < most; base += KB) {
+      wait_for_copies<0>();
       __syncthreads();
-      keys.seek(base);
-      stage(keys, int(min((long long)KB, most - base)), shared);
-      __syncthreads();
+      bring_values(keys, count(base), shared);
       float s[KB / 8][4] = {};
 #pragma unroll
       for (int d = 0; d < DP; d += 16) {
@@ -98,23 +132,29 @@ template <class E, int KB_, int D_> struct MmaAttentionTile {
           unsigned y[4];
           ldmatrix_transposed(y, shared + k_at + (d + lane % 16) * k_pitch +
                                      j * 2 + lane / 16 * 16);
-          E::mma(s[j / 8], x, y[0], y[1]);
-          E::mma(s[j / 8 + 1], x, y[2], y[3]);
+          mma(E(), s[j / 8], x, y[0], y[1]);
+          mma(E(), s[j / 8 + 1], x, y[2], y[3]);
         }
       }
       softmax(a, s, base, visible, query, head, mask_row, maximum, sum, o);
+      wait_for_copies<0>();
+      __syncthreads();
+      if (base + KB < most) {
+        keys.seek(base + KB);
+        bring_keys(keys, count(base + KB), shared);
+      }
 #pragma unroll
       for (int j = 0; j < KB; j += 16) {
-        const float (&p)[4] = s[j / 8], (&p2)[4] = s[j / 8 + 1];
-        unsigned x[4] = {E::pack(p[0], p[1]), E::pack(p[2], p[3]),
-                         E::pack(p2[0], p2[1]), E::pack(p2[2], p2[3])};
+        const float(&p)[4] = s[j / 8], (&p2)[4] = s[j / 8 + 1];
+        unsigned x[4] = {pack<E>(p[0], p[1]), pack<E>(p[2], p[3]),
+                         pack<E>(p2[0], p2[1]), pack<E>(p2[2], p2[3])};
 #pragma unroll
         for (int d = 0; d < DP; d += 16) {
           unsigned y[4];
           ldmatrix_transposed(y, shared + v_at + (j + lane % 16) * q_pitch +
                                      d * 2 + lane / 16 * 16);
-          E::mma(o[d / 8], x, y[0], y[1]);
-          E::mma(o[d / 8 + 1], x, y[2], y[3]);
+          mma(E(), o[d / 8], x, y[0], y[1]);
+          mma(E(), o[d / 8 + 1], x, y[2], y[3]);
         }
       }
     }

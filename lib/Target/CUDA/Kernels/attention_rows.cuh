@@ -19,28 +19,32 @@ namespace gptc {
 /// Keys [D][page] and values [page][pitch] of a sequence's pages; a key block
 /// does not cross a page. seek() goes to the block that begins with a key.
 template <class C> struct PagedKeys {
+  using E = typename C::E;
   static constexpr bool by_channel = true; // keys of a channel are neighbours
   const gptc_kv_view *view;
   long long sequence;
   int head;
-  const float *k, *v;
+  const E *k, *v;
 
   __device__ void seek(long long base) {
-    float *block = C::at(view, sequence, base / C::page, head);
+    const E *block = C::at(view, sequence, base / C::page, head);
     k = block + base % C::page;
     v = C::values(block) + base % C::page * C::pitch;
   }
   /// Channel d of key and value j of the block.
-  __device__ const float *key(int j, int d) const {
+  __device__ const E *key_at(int j, int d) const {
     return k + (long long)d * C::page + j;
   }
-  __device__ const float *value(int j, int d) const {
+  __device__ const E *value_at(int j, int d) const {
     return v + (long long)j * C::pitch + d;
   }
+  __device__ float key(int j, int d) const { return widen(*key_at(j, d)); }
+  __device__ float value(int j, int d) const { return widen(*value_at(j, d)); }
 };
 
 /// Keys and values [Sk][D].
 template <int D> struct DenseKeys {
+  using E = float;
   static constexpr bool by_channel = false;
   const float *all_keys, *all_values;
   const float *k, *v;
@@ -49,12 +53,8 @@ template <int D> struct DenseKeys {
     k = all_keys + base * D;
     v = all_values + base * D;
   }
-  __device__ const float *key(int j, int d) const {
-    return k + (long long)j * D + d;
-  }
-  __device__ const float *value(int j, int d) const {
-    return v + (long long)j * D + d;
-  }
+  __device__ float key(int j, int d) const { return k[(long long)j * D + d]; }
+  __device__ float value(int j, int d) const { return v[(long long)j * D + d]; }
 };
 
 /// Rows of one run of a ragged batch; q and out are [T][heads][groups][D].

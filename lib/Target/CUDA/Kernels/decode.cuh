@@ -67,8 +67,8 @@ __device__ void decode_split(const A &a, const float *q,
   long long page =
       first + (blockIdx.z + A::splits - first % A::splits) % A::splits;
   for (; page * C::page < visible; page += A::splits) {
-    const float *keys = C::at(view, sequence, page, kv_head);
-    const float *values = C::values(const_cast<float *>(keys));
+    const typename C::E *keys = C::at(view, sequence, page, kv_head);
+    const typename C::E *values = C::values(keys);
     for (int slot0 = 0; slot0 < C::page; slot0 += T::KB) {
       const long long base = page * C::page + slot0;
       if (base >= visible)
@@ -80,7 +80,9 @@ __device__ void decode_split(const A &a, const float *q,
       for (int i = 0; i < T::part; ++i) {
         int d = part * T::part + i;
         bool inside = key < count && (T::D % T::parts == 0 || d < T::D);
-        float k = inside ? keys[(long long)d * C::page + slot0 + key] : 0.0f;
+        float k = 0;
+        if (inside)
+          k = widen(keys[(long long)d * C::page + slot0 + key]);
 #pragma unroll
         for (int r = 0; r < T::R; ++r)
           acc[r] = fmaf(inside ? qs[r * T::D + d] : 0.0f, k, acc[r]);
@@ -129,8 +131,9 @@ __device__ void decode_split(const A &a, const float *q,
 #pragma unroll
           for (int i = 0; i < T::turns; ++i) {
             int d = channel + i * T::channels;
-            float v =
-                d < T::D ? values[(long long)(slot0 + j) * C::pitch + d] : 0.0f;
+            float v = 0;
+            if (d < T::D)
+              v = widen(values[(long long)(slot0 + j) * C::pitch + d]);
 #pragma unroll
             for (int r = 0; r < T::R; ++r)
               o[r][i] = fmaf(ss[r * T::KB + j], v, o[r][i]);

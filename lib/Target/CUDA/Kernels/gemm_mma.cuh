@@ -84,9 +84,11 @@ template <class T, int K> struct MmaRows {
 #pragma unroll
     for (int i = 0; i < T::a_loads; ++i) {
       int p = threadIdx.x + i * T::threads;
-      *reinterpret_cast<uint4 *>(stage + T::a_at(p / 4, p % 4)) = make_uint4(
-          T::E::pack(v[i][0], v[i][1]), T::E::pack(v[i][2], v[i][3]),
-          T::E::pack(v[i][4], v[i][5]), T::E::pack(v[i][6], v[i][7]));
+      *reinterpret_cast<uint4 *>(stage + T::a_at(p / 4, p % 4)) =
+          make_uint4(pack<typename T::E>(v[i][0], v[i][1]),
+                     pack<typename T::E>(v[i][2], v[i][3]),
+                     pack<typename T::E>(v[i][4], v[i][5]),
+                     pack<typename T::E>(v[i][6], v[i][7]));
     }
   }
 };
@@ -95,7 +97,7 @@ template <class T, int K> struct MmaRows {
 /// lanes behind it.
 template <class T, class S, int Lane> struct MmaWeights {
   static constexpr Format F = S::formats[Lane];
-  static constexpr bool copied = F == T::E::format;
+  static constexpr bool copied = F == format_of<typename T::E>;
   Piece<F> pieces[copied ? 1 : T::b_loads];
   MmaWeights<T, S, Lane + 1> others;
 
@@ -163,12 +165,15 @@ template <class T, class S, int Lane> struct MmaWeights {
                  int k = row + piece_row<F>(p, odd ? j + 4 : j), n = p % 16 / 2;
                  *reinterpret_cast<unsigned *>(b + T::b_at(at, k, n / 4) +
                                                n % 4 * 4) =
-                     odd ? T::E::pack(theirs, mine) : T::E::pack(mine, theirs);
+                     odd ? pack<typename T::E>(theirs, mine)
+                         : pack<typename T::E>(mine, theirs);
                }
              } else {
                *reinterpret_cast<uint4 *>(b + T::b_at(at, row + p / 2, p % 2)) =
-                   make_uint4(T::E::pack(w[0], w[1]), T::E::pack(w[2], w[3]),
-                              T::E::pack(w[4], w[5]), T::E::pack(w[6], w[7]));
+                   make_uint4(pack<typename T::E>(w[0], w[1]),
+                              pack<typename T::E>(w[2], w[3]),
+                              pack<typename T::E>(w[4], w[5]),
+                              pack<typename T::E>(w[6], w[7]));
              }
            });
     others.store(s, column0, stage);
@@ -203,8 +208,8 @@ __device__ void mma_stage(float (&acc)[2][2 * T::warp_panels][4],
                                  T::b_at(panel0 + j, k + lane % 16, lane / 16));
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        T::E::mma(acc[i][2 * j], a[i], b[0], b[1]);
-        T::E::mma(acc[i][2 * j + 1], a[i], b[2], b[3]);
+        mma(typename T::E(), acc[i][2 * j], a[i], b[0], b[1]);
+        mma(typename T::E(), acc[i][2 * j + 1], a[i], b[2], b[3]);
       }
     }
   }

@@ -74,10 +74,11 @@ __device__ void kv_read(const gptc_kv_view *view, float *keys, float *values,
     return;
   int d = int(e % C::head), h = int(e / C::head / count);
   long long s = e / C::head % count;
-  float *block = C::at(view, view->runs[0].sequence, s / C::page, h);
+  const typename C::E *block =
+      C::at(view, view->runs[0].sequence, s / C::page, h);
   int slot = int(s % C::page);
-  keys[e] = block[(long long)d * C::page + slot];
-  values[e] = C::values(block)[(long long)slot * C::pitch + d];
+  keys[e] = widen(block[(long long)d * C::page + slot]);
+  values[e] = widen(C::values(block)[(long long)slot * C::pitch + d]);
 }
 
 } // namespace gptc

@@ -5,46 +5,33 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
+#include "elements.cuh"
 #include "weights.cuh"
 
 namespace gptc {
 
-/// The two 16-bit elements: `pack` rounds two f32, the first to the low half;
-/// `mma` is d += a b of m16n8k16 with f32 sums.
-struct Bf16 {
-  static constexpr Format format = Format::bf16;
-  __device__ static unsigned pack(float lo, float hi) {
-    unsigned d;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
-    return d;
-  }
-  __device__ static void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0,
-                             unsigned b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0),
-                   "r"(b1));
-  }
-};
-struct F16 {
-  static constexpr Format format = Format::f16;
-  __device__ static unsigned pack(float lo, float hi) {
-    unsigned d;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
-    return d;
-  }
-  __device__ static void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0,
-                             unsigned b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0),
-                   "r"(b1));
-  }
-};
+/// What tensor cores take as it is stored.
+template <class E>
+inline constexpr Format format_of =
+    is_same<E, F16> ? Format::f16 : Format::bf16;
+
+/// d += a b of m16n8k16 with f32 sums.
+__device__ inline void mma(Bf16, float (&d)[4], const unsigned (&a)[4],
+                           unsigned b0, unsigned b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ inline void mma(F16, float (&d)[4], const unsigned (&a)[4],
+                           unsigned b0, unsigned b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
 
 __device__ inline unsigned shared_address(const void *p) {
   return unsigned(__cvta_generic_to_shared(p));
