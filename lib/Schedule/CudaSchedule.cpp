@@ -10,10 +10,10 @@ using namespace gptc;
 /// for each of 256 threads, as many as 128 by 128.
 static constexpr int64_t mostColumns = 256;
 
-/// The storage that tensor cores take as it is.
-static gpt::Storage elementOf(InputPrecision precision) {
-  return precision == InputPrecision::F16 ? gpt::Storage::F16
-                                          : gpt::Storage::BF16;
+/// Whether tensor cores take weights as they are stored.
+static bool isCopied(gpt::Storage storage, InputPrecision precision) {
+  return (precision == InputPrecision::BF16 && storage == gpt::Storage::BF16) ||
+         (precision == InputPrecision::F16 && storage == gpt::Storage::F16);
 }
 
 /// Columns that a tile holds whole multiples of: panels, and heads, where a
@@ -73,14 +73,14 @@ CudaGemmSchedule gptc::scheduleCudaGemm(const KernelGemm &gemm,
     s.stages = 1;
     return s;
   }
-  // Two steps of the tensor cores, and a quantised block.
-  s.depth = 32;
+  // Two steps of the tensor cores, rows of 64 bytes.
+  s.depth = is16Bit(precision) ? 32 : 16;
   // Weights that are copied have a stage more under way; what goes through
   // registers has one there.
   s.stages = 2;
   for (const KernelGemm::Section &section : gemm.sections)
     for (gpt::Storage storage : section.storage)
-      if (storage == elementOf(precision))
+      if (isCopied(storage, precision))
         s.stages = 3;
   // 512 tokens are four tiles of 128 rows: fewer than 27 of columns would leave
   // some of 108 SMs (A100) without a block.
@@ -101,7 +101,7 @@ CudaAttentionSchedule gptc::scheduleCudaAttention(gpt::FlashAttentionOp op,
     cache = op.getCache().getType();
   int64_t head =
       cache ? cache.getHeadDim() : op.getQ().getType().getShape().back();
-  const bool f32 = precision == InputPrecision::F32;
+  const bool f32 = !is16Bit(precision);
   // f32: queries [D][rows] and scores [keys][rows] fit two blocks into 100 KB
   // up to a head of 128, one beyond. Tensor cores: four warps of 16 rows.
   s.rows = f32 && head > 128 ? 32 : 64;
@@ -132,9 +132,11 @@ int64_t gptc::scheduleCudaRow(int64_t n) {
 int64_t gptc::cudaGemmShared(const CudaGemmSchedule &s, int64_t lanes,
                              InputPrecision precision) {
   int64_t width = lanes * s.columns;
-  if (precision != InputPrecision::F32)
-    return std::max(s.stages * s.depth * (s.rows + width) * 2,
-                    32 * (width + 8) * 4);
+  if (precision != InputPrecision::F32) {
+    int64_t weights =
+        is16Bit(precision) ? s.depth * width * 2 : s.depth * (width + 8) * 4;
+    return std::max(s.stages * (s.rows * 64 + weights), 32 * (width + 8) * 4);
+  }
   return 4 * std::max(s.depth * (s.rows + 4 + width), 16 * (width + 1));
 }
 
@@ -151,7 +153,7 @@ int64_t gptc::cudaFewRowsShared(const CudaGemmSchedule &s,
 // attention_mma.cuh.
 int64_t gptc::cudaAttentionShared(const CudaAttentionSchedule &s, int64_t head,
                                   InputPrecision precision) {
-  if (precision != InputPrecision::F32) {
+  if (is16Bit(precision)) {
     int64_t channels = (head + 15) / 16 * 16, pitch = channels * 2 + 16;
     return s.rows * pitch + channels * (s.keys * 2 + 16) + s.keys * pitch;
   }
@@ -268,6 +270,7 @@ bool Checker::gemm(InputPrecision precision) {
   const int64_t lanes = parts.maxLanes();
   const int64_t unit = unitOf(parts);
   const bool f32 = precision == InputPrecision::F32;
+  const int64_t depth = is16Bit(precision) ? 32 : 16;
   std::string heads =
       "to hold whole heads or blocks of an argmax, and panels of 16, whose "
       "rows are copied 16 bytes at a time: a multiple of " +
@@ -278,8 +281,7 @@ bool Checker::gemm(InputPrecision precision) {
             s.fewRows > 1 && s.fewRows <= 8 && llvm::isPowerOf2_64(s.fewRows),
             "to be 2, 4 or 8, whose sums take at most half of a thread's " +
                 Twine(target.registersPerThread) + " registers") ||
-      !size("depth", s.depth == (f32 ? 16 : 32),
-            f32 ? "to be 16" : "to be 32") ||
+      !size("depth", s.depth == depth, "to be " + Twine(depth)) ||
       !size("stages", f32 ? s.stages == 1 : s.stages >= 2 && s.stages <= 8,
             f32 ? "to be 1" : "to be 2 to 8") ||
       !shared("few rows", cudaFewRowsShared(s, parts, s.fewRows)))
@@ -301,7 +303,7 @@ bool Checker::gemm(InputPrecision precision) {
 
 bool Checker::attention(gpt::FlashAttentionOp op, InputPrecision precision) {
   CudaAttentionSchedule s = readCudaAttentionSchedule(kernel);
-  const bool f32 = precision == InputPrecision::F32;
+  const bool f32 = !is16Bit(precision);
   auto cache = op.getCache() ? op.getCache().getType() : gpt::KVCacheType();
   int64_t page = cache ? cache.getPage() : 64;
   int64_t head =

@@ -30,7 +30,9 @@ class Models(Fresh):
     """Every prompt of golden models: whole, split, and many in one step. Every kernel and variant of a package is launched."""
 
     def prompts(self, case, precision, level):
-        prompts, agrees = golden(case)["prompts"], lambda i, logits: close_to_golden(case, i, logits, precision)
+        # tf32 rounds inputs by at most 2^-11, as f16 does where nothing overflows.
+        mode = "f16" if precision == "tf32" else precision
+        prompts, agrees = golden(case)["prompts"], lambda i, logits: close_to_golden(case, i, logits, mode)
         with recorded(self), Package(package(case, precision, level)).open() as model:
             with model.session(tokens=256) as session:
                 for i, prompt in enumerate(prompts):
@@ -76,6 +78,11 @@ class Models(Fresh):
 
     def test_bf16(self):
         self.check(("gpt2-hf", "llama-hf", "llama-gguf-q8-0", "llama-gguf-q4-1"), "bf16")
+
+    def test_tf32(self):
+        self.check(("gpt2-hf", "llama-gguf-q4-1"), "tf32")
+        inputs = {kernel["kind"]: {variant["inputs"] for variant in kernel["variants"]} for kernel in manifest(package("llama-hf", "tf32"))["kernels"]}
+        self.assertEqual((inputs["gemm"], inputs["attention"]), ({"f32", "tf32"}, {"f32"}))
 
     @unittest.skipUnless(SMOLLM2, "no SmolLM2")
     def test_smollm2(self):

@@ -1,4 +1,4 @@
-"""What --precision and --kv change on a GPU, here the emulator's, against numpy: elements of the KV cache."""
+"""What --precision and --kv change on a GPU, here the emulator's, against numpy: elements of the KV cache and inputs in tf32."""
 import numpy as np
 
 from emulated import NVCC, Fresh, needs_gpu, ptx_only
@@ -31,6 +31,15 @@ CACHED = """module attributes {gpt.name = "cached", gpt.context = 256 : i64} {
   }
 }
 """
+LINEAR = """module attributes {gpt.name = "linear"} {
+  ml_program.global private @w(#ml_program.extern) : tensor<96x100xf32>
+  func.func @project(%x: tensor<?x100xf32> {gpt.arg = "x"}) -> (tensor<?x96xf32> {gpt.result = "y"}) {
+    %w = ml_program.global_load_const @w : tensor<96x100xf32>
+    %y = gpt.linear %x, %w : tensor<?x100xf32>, tensor<96x100xf32> -> tensor<?x96xf32>
+    return %y : tensor<?x96xf32>
+  }
+}
+"""
 # Prefill, few tokens, then from an earlier position on, over what was there: (first position, tokens).
 CACHED_STEPS = ((0, 100), (100, 1), (101, 5), (50, 70), (120, 2))
 
@@ -58,6 +67,20 @@ def attended(rows, first, count, element):
 
 @needs_gpu
 class Precisions(Fresh):
+    def test_tf32_numbers(self):
+        """A GEMM of many rows multiplies inputs rounded to tf32, ties away from zero, and adds in f32; one of few rows rounds nothing."""
+        random = np.random.default_rng(3)
+        x, w = random.standard_normal((70, 100), np.float32), random.standard_normal((96, 100), np.float32)
+        x.view(np.uint32)[::3] = x.view(np.uint32)[::3] & 0xffffe000 | 0x1000  # ties
+        folder = compiled(written(LINEAR), 2, "--target=cuda", "--precision=tf32")
+        for rows, inputs in ((70, [(m.view(np.uint32) + 0x1000 & 0xffffe000).view(np.float32) for m in (x, w)]), (8, [x[:8], w])):
+            with Package(folder).open({"w": w}) as model, model.session() as session:
+                got = session.run("project", {"x": x[:rows]}, ["y"])["y"]
+            a, b = (m.astype(np.float64) for m in inputs)
+            # Any order of K sums in f32, each off by a whole unit in the last place at most.
+            bound = 100 * 2.0 ** -23 * (abs(a) @ abs(b).T)
+            self.assertLessEqual((abs(got - a @ b.T) - bound).max(), 0)
+
     def cached(self, level, precision, element, weights):
         """What the steps of CACHED_STEPS give; the cache's element is also in the manifest and in the bytes of a page."""
         folder = compiled(written(CACHED), level, "--target=cuda", f"--precision={precision}", f"--kv={element}")

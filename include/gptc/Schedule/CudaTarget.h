@@ -31,6 +31,12 @@ struct CudaTarget {
 /// f32.
 enum class InputPrecision { F32, TF32, BF16, F16 };
 
+/// Whether inputs have 16 bits. In f32 nothing uses tensor cores, in tf32 GEMMs
+/// do and attention does not.
+constexpr bool is16Bit(InputPrecision precision) {
+  return precision == InputPrecision::BF16 || precision == InputPrecision::F16;
+}
+
 /// The description of sm_80, sm_86 or sm_89. On failure `error` says what was
 /// expected, with the nearest name.
 std::optional<CudaTarget> lookupCudaTarget(llvm::StringRef march,

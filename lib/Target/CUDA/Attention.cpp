@@ -2,7 +2,9 @@
 //
 // A struct says what becomes of a score (softcap, alibi, mask); the loops are
 // attention.cuh or, on tensor cores, attention_mma.cuh; for few tokens over the
-// cache decode.cuh.
+// cache decode.cuh. In tf32 too attention is f32: tiles of 32-bit keys and
+// values of large heads do not fit the shared memory of sm_86, and up to a few
+// thousand tokens attention is a small part of a prefill.
 //
 //===----------------------------------------------------------------------===//
 #include "Writer.h"
@@ -32,7 +34,7 @@ struct AttentionWriter {
   std::string structName() const {
     return w.kernel.getSymName().str() + "_scores";
   }
-  bool mma() const { return w.precision != InputPrecision::F32; }
+  bool mma() const { return is16Bit(w.precision); }
   std::string tile() const;
   void scores();
   void maskRow();
@@ -49,9 +51,8 @@ struct AttentionWriter {
 
 std::string AttentionWriter::tile() const {
   if (mma())
-    return fmt::format("gptc::MmaAttentionTile<gptc::{}, {}, {}>",
-                       w.precision == InputPrecision::F16 ? "F16" : "Bf16",
-                       schedule.keys, head);
+    return fmt::format("gptc::MmaAttentionTile<{}, {}, {}>",
+                       elementName(w.precision), schedule.keys, head);
   return fmt::format("gptc::AttentionTile<{}, {}, {}>", schedule.rows,
                      schedule.keys, head);
 }
@@ -156,7 +157,7 @@ void AttentionWriter::tiles() {
   const int threads = mma() ? 128 : 256;
   const int64_t shared = cudaAttentionShared(schedule, head, w.precision);
   w.blocks.insert(mma() ? "attention_mma" : "attention");
-  w.variant().inputs = w.precision; // with f32, attention.cuh
+  w.variant().inputs = mma() ? w.precision : InputPrecision::F32;
   std::string name = w.begin("", threads, 1);
   CudaLaunch &launch = w.launch(name, threads, shared);
   launch.grid[0] = w.extent(0, 1, schedule.rows);
@@ -218,7 +219,7 @@ void AttentionWriter::dense() {
   const unsigned rank = w.rank(0);
   const int64_t shared = cudaAttentionShared(schedule, head, w.precision);
   w.blocks.insert(mma() ? "attention_mma" : "attention");
-  w.variant().inputs = w.precision; // with f32, attention.cuh
+  w.variant().inputs = mma() ? w.precision : InputPrecision::F32;
   std::string name = w.begin("", threads, 1);
   CudaLaunch &launch = w.launch(name, threads, shared);
   int64_t sq = w.shape(0)[rank - 2];

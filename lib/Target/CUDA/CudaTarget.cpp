@@ -43,13 +43,6 @@ FailureOr<CudaProgram> gptc::generateCudaKernels(ModuleOp scheduled,
                                                  const CudaTarget &target,
                                                  InputPrecision precision,
                                                  StringRef name) {
-  if (precision == InputPrecision::TF32) {
-    scheduled.emitError("--precision=") << stringifyPrecision(precision)
-                                        << " is not supported by this version "
-                                           "with --target=cuda; expected f32, "
-                                           "bf16 or f16";
-    return failure();
-  }
   CudaProgram program;
   llvm::StringSet<> blocks;
   std::string kernels;

@@ -179,7 +179,8 @@ LogicalResult GemmWriter::epilogue(unsigned index) {
   if (appends)
     w.print("    {}::append<{}>(\n"
             "        cache, sequences[row], positions[row], column, {});\n",
-            cacheName(parts.cacheType), s.append == gpt::Append::Keys, yields[0]);
+            cacheName(parts.cacheType), s.append == gpt::Append::Keys,
+            yields[0]);
   for (unsigned i = 0; i < parts.sections[index].results; ++i)
     w.print("    {}[row * {} + column] = {};\n",
             w.values[w.result(s.result + i)], s.n, yields[appends + i]);
@@ -231,9 +232,9 @@ void GemmWriter::function(StringRef suffix, int64_t rows, bool few) {
   // Of tensor cores: a warp has 32 rows and at most 64 columns.
   const int64_t threads = mma ? rows * (columns * lanes > 128 ? 4 : 2) : 256;
   const std::string tile =
-      mma   ? fmt::format("gptc::MmaTile<gptc::{}, {}, {}, {}, {}>",
-                        w.precision == InputPrecision::F16 ? "F16" : "Bf16",
-                          rows, columns, lanes, schedule.stages)
+      mma   ? fmt::format("gptc::MmaTile<{}, {}, {}, {}, {}>",
+                          elementName(w.precision), rows, columns, lanes,
+                          schedule.stages)
       : few ? fmt::format("gptc::GemvTile<{}, {}, {}, {}>", rows, columns,
                           lanes, parts.k)
             : fmt::format("gptc::FfmaTile<{}, {}, {}>", rows, columns, lanes);

@@ -245,10 +245,16 @@ std::string gptc::cuda::elementName(Type element) {
                            : "float";
 }
 
+std::string gptc::cuda::elementName(InputPrecision precision) {
+  return precision == InputPrecision::BF16  ? "gptc::Bf16"
+         : precision == InputPrecision::F16 ? "gptc::F16"
+                                            : "gptc::Tf32";
+}
+
 std::string gptc::cuda::cacheName(gpt::KVCacheType cache) {
   return fmt::format("gptc::Cache<{}, {}, {}, {}, {}>",
-                     elementName(cache.getElement()), cache.getLayers(), cache.getHeads(), cache.getHeadDim(),
-                     cache.getPage());
+                     elementName(cache.getElement()), cache.getLayers(),
+                     cache.getHeads(), cache.getHeadDim(), cache.getPage());
 }
 
 std::string gptc::cuda::formatName(gpt::Storage storage) {

@@ -106,6 +106,8 @@ std::string valueName(mlir::Value value, llvm::StringSet<> &used);
 std::string sourceNames(mlir::Operation *op);
 /// "float", "gptc::Bf16", "gptc::F16".
 std::string elementName(mlir::Type element);
+/// What tensor cores multiply, "gptc::Tf32" too.
+std::string elementName(InputPrecision precision);
 /// "gptc::Cache<gptc::Bf16, 30, 3, 64, 64>".
 std::string cacheName(gpt::KVCacheType cache);
 /// "q4_1": of gptc::Format.

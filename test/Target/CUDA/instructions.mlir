@@ -1,8 +1,9 @@
 // REQUIRES: gptc, nvcc
-// bf16 weights are copied asynchronously and multiplied by tensor cores; quantised ones pass through registers; f32 is
-// plain multiply-adds. The fatbin keeps the PTX.
+// bf16 weights are copied asynchronously and multiplied by tensor cores; quantised ones and tf32 pass through registers; f32
+// is plain multiply-adds. The fatbin keeps the PTX.
 // RUN: gptc %s --target=cuda --emit=ptx | FileCheck %s --check-prefix=BF16
 // RUN: gptc %s --target=cuda --precision=f16 --emit=ptx | FileCheck %s --check-prefix=F16
+// RUN: gptc %s --target=cuda --precision=tf32 --emit=ptx | FileCheck %s --check-prefix=TF32
 // RUN: gptc %s --target=cuda --precision=f32 --emit=ptx | FileCheck %s --check-prefix=F32
 // RUN: gptc %s --target=cuda --emit=fatbin > %t.fatbin
 // RUN: FileCheck %s --check-prefix=FATBIN < %t.fatbin
@@ -27,6 +28,13 @@ module attributes {gpt.name = "one"} {
 // BF16: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
 // BF16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 // F16: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+// Few rows and attention are f32.
+// TF32-NOT: mma.sync
+// TF32: .entry gemm_k64_n96_bf16(
+// TF32: cvt.rna.tf32.f32
+// TF32: mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+// TF32: .entry attention_h2_d64_causal(
+// TF32-NOT: mma.sync
 // F32-NOT: mma.sync
 // F32: fma.rn.f32
 // F32-NOT: mma.sync

@@ -1,15 +1,17 @@
-//===- gemm_mma.cuh - GEMM on tensor cores, bf16 or f16 inputs ------------===//
+//===- gemm_mma.cuh - GEMM on tensor cores, bf16, f16 or tf32 inputs ------===//
 //
 // A block computes BM rows of x [M][K] times BN features of each lane's weight
-// in mma.sync m16n8k16, K sequentially, sums in f32. x is rounded to the
-// element on its way to shared memory; weights stored in that element are
+// in mma.sync m16n8k16 (tf32: k8), K sequentially, sums in f32. x is rounded to
+// the element on its way to shared memory; weights stored in that element are
 // copied as they are (cp.async), others become numbers and are rounded. Several
 // stages are under way at once; one barrier a stage.
 //
-// Shared memory of a stage: x [BM][BK], the 16-byte chunks of a row swizzled by
-// bits 1 and 2 of the row; then weights by panel [BK][16], the two chunks of a
-// row swizzled by bit 2 of k. Either way the eight rows of an 8x8 matrix lie in
-// different banks.
+// Shared memory of a stage: x [BM][BK], rows of 64 bytes, whose 16-byte chunks
+// are swizzled by bits 1 and 2 of the row; then weights by panel [BK][16], the
+// two chunks of a row swizzled by bit 2 of k. Either way the eight rows of an
+// 8x8 matrix lie in different banks. tf32: weights [BK][width + 8], so that the
+// words (k, n) of 4 k and 8 n do, since ldmatrix transposes 16-bit elements
+// only.
 //
 // The epilogue takes 32 rows at a time.
 //
@@ -22,18 +24,23 @@ namespace gptc {
 
 template <class E_, int BM_, int BN_, int Lanes, int Stages> struct MmaTile {
   using E = E_;
-  static constexpr int BM = BM_, BN = BN_, BK = 32, stages = Stages;
-  static constexpr int width = Lanes * BN; // columns of all lanes
-  static constexpr int panels = BN / 16;   // of a lane
+  static constexpr bool tf32 = is_same<E, Tf32>;
+  static constexpr int BM = BM_, BN = BN_, BK = 64 / sizeof(E);
+  static constexpr int stages = Stages;
+  static constexpr int chunk = 16 / sizeof(E); // channels of 16 bytes
+  static constexpr int width = Lanes * BN;     // columns of all lanes
+  static constexpr int panels = BN / 16;       // of a lane
   /// Warps: each has 32 rows and a part of the panels of all lanes.
   static constexpr int rows_of_warps = BM / 32;
   static constexpr int columns_of_warps = width > 128 ? 4 : 2;
   static constexpr int warp_panels =
       (width / 16 + columns_of_warps - 1) / columns_of_warps;
   static constexpr int threads = 32 * rows_of_warps * columns_of_warps;
-  static constexpr int a_bytes = BM * BK * 2, b_bytes = BK * width * 2;
+  static constexpr int a_bytes = BM * 64;
+  static constexpr int b_pitch = width + 8; // of tf32, words
+  static constexpr int b_bytes = tf32 ? BK * b_pitch * 4 : BK * width * 2;
   static constexpr int stage_bytes = a_bytes + b_bytes;
-  static constexpr int a_loads = BM * BK / 8 / threads;
+  static constexpr int a_loads = BM * 4 / threads;
   static constexpr int b_loads =
       (panels * 2 * BK + threads - 1) / threads; // of a lane
   static constexpr int tile_pitch = width + 8;   // of the epilogue
@@ -43,19 +50,33 @@ template <class E_, int BM_, int BN_, int Lanes, int Stages> struct MmaTile {
       Stages * stage_bytes > epilogue ? Stages *stage_bytes : epilogue;
   static_assert(BM % 32 == 0 && BN % 16 == 0);
 
-  /// Byte of the chunk of channels 8 * chunk of a row of x.
-  __device__ static int a_at(int row, int chunk) {
-    return row * (BK * 2) + (chunk ^ (row >> 1 & 3)) * 16;
+  /// Byte of chunk `index` of a row of x.
+  __device__ static int a_at(int row, int index) {
+    return row * 64 + (index ^ (row >> 1 & 3)) * 16;
   }
   /// Byte of features 8 * half of row k of a panel.
   __device__ static int b_at(int panel, int k, int half) {
-    return panel * (BK * 32) + k * 32 + (half ^ (k >> 2 & 1)) * 16;
+    return tf32 ? (k * b_pitch + panel * 16 + half * 8) * 4
+                : panel * (BK * 32) + k * 32 + (half ^ (k >> 2 & 1)) * 16;
   }
 };
 
-/// The part of a tile of x that a thread fetches: eight channels of a row.
+/// 16 bytes of shared memory: numbers from `first` on, rounded.
+template <class E, int N>
+__device__ uint4 chunk_of(const float (&v)[N], int first = 0) {
+  if constexpr (is_same<E, Tf32>)
+    return make_uint4(to_tf32(v[first]), to_tf32(v[first + 1]),
+                      to_tf32(v[first + 2]), to_tf32(v[first + 3]));
+  else
+    return make_uint4(pack<E>(v[first], v[first + 1]),
+                      pack<E>(v[first + 2], v[first + 3]),
+                      pack<E>(v[first + 4], v[first + 5]),
+                      pack<E>(v[first + 6], v[first + 7]));
+}
+
+/// The part of a tile of x that a thread fetches: chunks of a row.
 template <class T, int K> struct MmaRows {
-  float v[T::a_loads][8];
+  float v[T::a_loads][T::chunk];
 
   __device__ void fetch(const float *x, long long rows, long long row0,
                         int k0) {
@@ -63,10 +84,10 @@ template <class T, int K> struct MmaRows {
     for (int i = 0; i < T::a_loads; ++i) {
       int p = threadIdx.x + i * T::threads;
       long long row = row0 + p / 4;
-      int k = k0 + p % 4 * 8;
+      int k = k0 + p % 4 * T::chunk;
       const float *from = x + row * K + k;
 #pragma unroll
-      for (int j = 0; j < 8; j += 4)
+      for (int j = 0; j < T::chunk; j += 4)
         if (K % 4 == 0) {
           float4 f = make_float4(0, 0, 0, 0);
           if (row < rows && k + j < K)
@@ -85,19 +106,48 @@ template <class T, int K> struct MmaRows {
     for (int i = 0; i < T::a_loads; ++i) {
       int p = threadIdx.x + i * T::threads;
       *reinterpret_cast<uint4 *>(stage + T::a_at(p / 4, p % 4)) =
-          make_uint4(pack<typename T::E>(v[i][0], v[i][1]),
-                     pack<typename T::E>(v[i][2], v[i][3]),
-                     pack<typename T::E>(v[i][4], v[i][5]),
-                     pack<typename T::E>(v[i][6], v[i][7]));
+          chunk_of<typename T::E>(v[i]);
     }
   }
 };
+
+/// The weights w of piece p, of the 16 rows from `row` of a panel.
+template <class T, Format F>
+__device__ void store_piece(unsigned char *b, int panel, int row, int p,
+                            const float (&w)[8]) {
+  using E = typename T::E;
+  if constexpr (T::tf32 && is_along_k(F)) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+      *reinterpret_cast<unsigned *>(
+          b + T::b_at(panel, row + piece_row<F>(p, j), 0) + p % 16 * 4) =
+          to_tf32(w[j]);
+  } else if constexpr (T::tf32) {
+    auto to = reinterpret_cast<uint4 *>(b + T::b_at(panel, row + p / 2, p % 2));
+    to[0] = chunk_of<E>(w), to[1] = chunk_of<E>(w, 4);
+  } else if constexpr (is_along_k(F)) {
+    // Two lanes exchange features, so that each stores pairs: the even one the
+    // first four rows, the odd one the others.
+    bool odd = p % 2;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      float theirs = __shfl_xor_sync(0xffffffffu, odd ? w[j] : w[j + 4], 1);
+      float mine = odd ? w[j + 4] : w[j];
+      int k = row + piece_row<F>(p, odd ? j + 4 : j), n = p % 16 / 2;
+      *reinterpret_cast<unsigned *>(b + T::b_at(panel, k, n / 4) + n % 4 * 4) =
+          odd ? pack<E>(theirs, mine) : pack<E>(mine, theirs);
+    }
+  } else {
+    *reinterpret_cast<uint4 *>(b + T::b_at(panel, row + p / 2, p % 2)) =
+        chunk_of<E>(w);
+  }
+}
 
 /// The pieces of one lane's weight that a thread fetches, and those of the
 /// lanes behind it.
 template <class T, class S, int Lane> struct MmaWeights {
   static constexpr Format F = S::formats[Lane];
-  static constexpr bool copied = F == format_of<typename T::E>;
+  static constexpr bool copied = is_stored_as<typename T::E>(F);
   Piece<F> pieces[copied ? 1 : T::b_loads];
   MmaWeights<T, S, Lane + 1> others;
 
@@ -149,32 +199,10 @@ template <class T, class S, int Lane> struct MmaWeights {
     if constexpr (!copied)
       each(s, column0,
            [&](int i, int panel, const unsigned char *, int row, int p) {
-             unsigned char *b = stage + T::a_bytes;
              float w[8];
              pieces[i].values(w);
-             int at = Lane * T::panels + panel;
-             if constexpr (is_along_k(F)) {
-               // Two lanes exchange features, so that each stores pairs: the
-               // even one the first four rows, the odd one the others.
-               bool odd = p % 2;
-#pragma unroll
-               for (int j = 0; j < 4; ++j) {
-                 float theirs =
-                     __shfl_xor_sync(0xffffffffu, odd ? w[j] : w[j + 4], 1);
-                 float mine = odd ? w[j + 4] : w[j];
-                 int k = row + piece_row<F>(p, odd ? j + 4 : j), n = p % 16 / 2;
-                 *reinterpret_cast<unsigned *>(b + T::b_at(at, k, n / 4) +
-                                               n % 4 * 4) =
-                     odd ? pack<typename T::E>(theirs, mine)
-                         : pack<typename T::E>(mine, theirs);
-               }
-             } else {
-               *reinterpret_cast<uint4 *>(b + T::b_at(at, row + p / 2, p % 2)) =
-                   make_uint4(pack<typename T::E>(w[0], w[1]),
-                              pack<typename T::E>(w[2], w[3]),
-                              pack<typename T::E>(w[4], w[5]),
-                              pack<typename T::E>(w[6], w[7]));
-             }
+             store_piece<T, F>(stage + T::a_bytes, Lane * T::panels + panel,
+                               row, p, w);
            });
     others.store(s, column0, stage);
   }
@@ -185,6 +213,22 @@ template <class T, class S> struct MmaWeights<T, S, S::lanes> {
   __device__ void store(const S &, int, unsigned char *) const {}
 };
 
+/// The right operands of two mma, 8 features each, from row k of a panel on.
+template <class T>
+__device__ void load_panel(unsigned (&b)[4], const unsigned char *weights,
+                           int panel, int k) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (T::tf32) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      b[i] = *reinterpret_cast<const unsigned *>(
+          weights + T::b_at(panel, k + lane % 4 + i % 2 * 4, i / 2) +
+          lane / 4 * 4);
+  } else {
+    ldmatrix_transposed(b, weights + T::b_at(panel, k + lane % 16, lane / 16));
+  }
+}
+
 /// One stage: the warp's 32 rows times its columns.
 template <class T>
 __device__ void mma_stage(float (&acc)[2][2 * T::warp_panels][4],
@@ -193,19 +237,17 @@ __device__ void mma_stage(float (&acc)[2][2 * T::warp_panels][4],
   const int row0 = warp % T::rows_of_warps * 32;
   const int panel0 = warp / T::rows_of_warps * T::warp_panels;
 #pragma unroll
-  for (int k = 0; k < T::BK; k += 16) {
+  for (int k = 0; k < 4; k += 2) { // chunks
     unsigned a[2][4];
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-      ldmatrix(a[i],
-               stage + T::a_at(row0 + i * 16 + lane % 16, k / 8 + lane / 16));
+      ldmatrix(a[i], stage + T::a_at(row0 + i * 16 + lane % 16, k + lane / 16));
 #pragma unroll
     for (int j = 0; j < T::warp_panels; ++j) {
       if (panel0 + j >= T::width / 16)
         break;
       unsigned b[4];
-      ldmatrix_transposed(b, stage + T::a_bytes +
-                                 T::b_at(panel0 + j, k + lane % 16, lane / 16));
+      load_panel<T>(b, stage + T::a_bytes, panel0 + j, k * T::chunk);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         mma(typename T::E(), acc[i][2 * j], a[i], b[0], b[1]);

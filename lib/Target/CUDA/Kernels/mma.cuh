@@ -11,9 +11,10 @@
 namespace gptc {
 
 /// What tensor cores take as it is stored.
-template <class E>
-inline constexpr Format format_of =
-    is_same<E, F16> ? Format::f16 : Format::bf16;
+template <class E> __host__ __device__ constexpr bool is_stored_as(Format f) {
+  return (is_same<E, Bf16> && f == Format::bf16) ||
+         (is_same<E, F16> && f == Format::f16);
+}
 
 /// d += a b of m16n8k16 with f32 sums.
 __device__ inline void mma(Bf16, float (&d)[4], const unsigned (&a)[4],
@@ -27,6 +28,26 @@ __device__ inline void mma(Bf16, float (&d)[4], const unsigned (&a)[4],
 __device__ inline void mma(F16, float (&d)[4], const unsigned (&a)[4],
                            unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// f32 of 10 bits behind the point, in a word: what a GEMM's inputs become in
+/// shared memory. Ties are rounded away from zero.
+struct Tf32 {
+  unsigned bits;
+};
+__device__ inline unsigned to_tf32(float v) {
+  unsigned d;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(d) : "f"(v));
+  return d;
+}
+/// d += a b of m16n8k8.
+__device__ inline void mma(Tf32, float (&d)[4], const unsigned (&a)[4],
+                           unsigned b0, unsigned b1) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                "{%0, %1, %2, %3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
