@@ -14,9 +14,14 @@ using namespace gptc;
 bool Compilation::scheduleCuda() {
   return runPasses(moduleOp,
                    [&](OpPassManager &manager) {
+                     StringRef precision =
+                         stringifyPrecision(*options.precision);
+                     // The unfused path is there to be compared with.
+                     if (is16Bit(*options.precision) && options.optimization)
+                       manager.addPass(createNarrowValues({precision.str()}));
                      SelectScheduleOptions select;
                      select.march = cudaTarget.name;
-                     select.precision = stringifyPrecision(*options.precision);
+                     select.precision = precision;
                      manager.addPass(createSelectSchedule(select));
                    }) &&
          emitModule(Emit::Kernels, ".kernels.mlir", moduleOp);

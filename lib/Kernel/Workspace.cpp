@@ -13,6 +13,19 @@ using namespace mlir;
 using namespace gptc;
 using namespace gptc::gpt;
 
+Type gptc::elementInMemory(KernelOp kernel, unsigned value) {
+  const unsigned arguments = kernel.getArgumentTypes().size();
+  bool result = value >= arguments;
+  auto element = result
+                     ? kernel.getResultAttrOfType<TypeAttr>(value - arguments,
+                                                            "gpt.element")
+                     : kernel.getArgAttrOfType<TypeAttr>(value, "gpt.element");
+  return element ? element.getValue()
+                 : getElementTypeOrSelf(
+                       result ? kernel.getResultTypes()[value - arguments]
+                              : kernel.getArgumentTypes()[value]);
+}
+
 namespace {
 struct Slot {
   Sizes dims; // dynamic dimensions, sorted
@@ -29,11 +42,12 @@ private:
   LogicalResult planCall(CallOp call);
   LogicalResult addResult(PlannedCall &planned, OpResult result);
   LogicalResult bindDims(PlannedCall &planned);
-  FailureOr<gptc_size> sizeOf(Value value);
+  FailureOr<gptc_size> sizeOf(Value value, int64_t bytes);
   void assignSlots();
 
   EntryPlan &plan;
   llvm::DenseMap<Value, gptc_arg> places;
+  llvm::DenseMap<Value, Type> elements; // in memory, of results of calls
 };
 
 LogicalResult Planner::findOutputs() {
@@ -58,8 +72,9 @@ LogicalResult Planner::findOutputs() {
   return success();
 }
 
-FailureOr<gptc_size> Planner::sizeOf(Value value) {
-  gptc_size size{4, {-1, -1, -1, -1}, -1};
+/// `bytes`: of an element.
+FailureOr<gptc_size> Planner::sizeOf(Value value, int64_t bytes) {
+  gptc_size size{bytes, {-1, -1, -1, -1}, -1};
   unsigned used = 0;
   for (int64_t extent : plan.dims.sizes(value)) {
     if (extent >= 0) {
@@ -83,10 +98,21 @@ LogicalResult Planner::addResult(PlannedCall &planned, OpResult result) {
   if (isa<KVCacheType>(result.getType()))
     return success();
   int64_t now = plan.calls.size();
+  Type element =
+      elementInMemory(planned.kernel, planned.kernel.getArgumentTypes().size() +
+                                          result.getResultNumber());
+  elements[result] = element;
+  if (places.contains(result) &&
+      element != getElementTypeOrSelf(result.getType()))
+    return planned.op.emitOpError("expected a result of the entry to be kept "
+                                  "as its type says, got ")
+           << element;
   auto [place, fresh] = places.try_emplace(
       result, gptc_arg{GPTC_ARG_BUFFER, int32_t(plan.buffers.size())});
   if (fresh) {
-    FailureOr<gptc_size> size = sizeOf(result);
+    FailureOr<gptc_size> size = sizeOf(
+        // Booleans are words.
+        result, element.isBF16() || element.isF16() ? 2 : 4);
     if (failed(size))
       return failure();
     plan.buffers.push_back({result, *size, now, now});
@@ -125,6 +151,12 @@ LogicalResult Planner::planCall(CallOp call) {
     } else if (loadOf(value)) {
       planned.args.push_back({GPTC_ARG_WEIGHT, int32_t(index)});
     } else {
+      Type element = elementInMemory(planned.kernel, index);
+      Type kept = elements.lookup_or(value, getElementTypeOrSelf(value));
+      if (element != kept)
+        return call.emitOpError("expected operand ")
+               << index << " to be kept as " << kept
+               << ", as it was written, got " << element;
       gptc_arg place = places.lookup(value);
       planned.args.push_back(place);
       if (place.kind == GPTC_ARG_BUFFER)

@@ -33,7 +33,8 @@ public:
 
 private:
   void shape(StringRef key, ArrayRef<int64_t> sizes);
-  void tensor(StringRef name, Type type, ArrayRef<int64_t> sizes);
+  void tensor(StringRef name, Type type, ArrayRef<int64_t> sizes,
+              Type element = {});
   void entry(const EntryPlan &plan);
   void call(const PlannedCall &call);
   void kernel(const PackageKernel &kernel);
@@ -89,7 +90,9 @@ void Manifest::shape(StringRef key, ArrayRef<int64_t> sizes) {
   });
 }
 
-void Manifest::tensor(StringRef name, Type type, ArrayRef<int64_t> sizes) {
+/// `element`: in memory; null: the type's.
+void Manifest::tensor(StringRef name, Type type, ArrayRef<int64_t> sizes,
+                      Type element) {
   out.object([&] {
     if (!name.empty())
       out.attribute("name", name);
@@ -98,7 +101,12 @@ void Manifest::tensor(StringRef name, Type type, ArrayRef<int64_t> sizes) {
       out.attribute("dtype", "kv_cache");
       return;
     }
-    out.attribute("dtype", ranked.getElementType().isF32() ? "f32" : "i32");
+    if (!element)
+      element = ranked.getElementType();
+    out.attribute("dtype", element.isF32()    ? "f32"
+                           : element.isBF16() ? "bf16"
+                           : element.isF16()  ? "f16"
+                                              : "i32");
     shape("shape", sizes);
   });
 }
@@ -191,11 +199,12 @@ void Manifest::kernel(const PackageKernel &kernel) {
     });
     out.attributeArray("arguments", [&] {
       for (auto [index, type] : llvm::enumerate(op.getArgumentTypes()))
-        tensor("", type, sizes[index]);
+        tensor("", type, sizes[index], elementInMemory(op, index));
     });
     out.attributeArray("results", [&] {
       for (auto [index, type] : llvm::enumerate(op.getResultTypes()))
-        tensor("", type, sizes[inputs + index]);
+        tensor("", type, sizes[inputs + index],
+               elementInMemory(op, inputs + index));
     });
     out.attributeArray("storage", [&] {
       for (unsigned index = 0; index < inputs; ++index)

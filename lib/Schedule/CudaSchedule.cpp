@@ -128,6 +128,22 @@ int64_t gptc::scheduleCudaRow(int64_t n) {
   return std::clamp<int64_t>(llvm::PowerOf2Ceil((n + 3) / 4), 64, 512);
 }
 
+bool gptc::canBeNarrow(gpt::KernelOp kernel, unsigned value) {
+  Operation *op = kernel.kernelOp();
+  const unsigned arguments = kernel.getArgumentTypes().size();
+  if (value >= arguments &&
+      isa<gpt::KVCacheType>(kernel.getResultTypes()[value - arguments]))
+    return false;
+  if (isa<gpt::LayerNormOp, gpt::RmsNormOp>(op))
+    return value >= arguments;
+  if (auto gemm = dyn_cast<gpt::FusedGemmOp>(op);
+      gemm && (gemm.getNorm() || (gemm.getArgmax() && value >= arguments)))
+    return false;
+  // The activation of a GEMM and the queries come first.
+  return isa<gpt::LinearOp, gpt::FusedGemmOp, gpt::FlashAttentionOp>(op) &&
+         (value == 0 || value >= arguments);
+}
+
 // FfmaTile::shared of gemm_ffma.cuh and MmaTile::shared of gemm_mma.cuh.
 int64_t gptc::cudaGemmShared(const CudaGemmSchedule &s, int64_t lanes,
                              InputPrecision precision) {

@@ -102,8 +102,15 @@ LogicalResult gptc::expectSizes(gpt::KernelOp kernel, DictionaryAttr wanted) {
   return success();
 }
 
-/// Pages of the CPU hold f32.
-static LogicalResult expectF32Cache(gpt::KernelOp kernel) {
+/// The CPU's kernels keep values and pages as f32.
+static LogicalResult expectF32(gpt::KernelOp kernel) {
+  auto isNarrow = [](ArrayAttr values) {
+    return values && llvm::any_of(values, [](Attribute value) {
+             return cast<DictionaryAttr>(value).contains("gpt.element");
+           });
+  };
+  if (isNarrow(kernel.getArgAttrsAttr()) || isNarrow(kernel.getResAttrsAttr()))
+    return kernel.emitOpError("expected no 'gpt.element' for the CPU target");
   for (Type type : kernel.getArgumentTypes())
     if (auto cache = dyn_cast<gpt::KVCacheType>(type);
         cache && !cache.getElement().isF32())
@@ -114,7 +121,7 @@ static LogicalResult expectF32Cache(gpt::KernelOp kernel) {
 }
 
 LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
-  if (failed(expectF32Cache(kernel)))
+  if (failed(expectF32(kernel)))
     return failure();
   DictionaryAttr wanted = scheduleOf(kernel, t);
   if (!wanted)

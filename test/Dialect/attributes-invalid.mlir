@@ -122,5 +122,15 @@ func.func private @on_result() -> (tensor<4xf32> {gpt.results = "logits"})
 
 // -----
 
+// expected-error @+1 {{[attr-C2] expected 'gpt.element' to be bf16 or f16, got f32}}
+func.func private @element_of(tensor<4xf32> {gpt.element = f32})
+
+// -----
+
+// expected-error @+1 {{[attr-C2] expected 'gpt.element' to be bf16 or f16, got "bf16"}}
+func.func private @element_of() -> (tensor<4xf32> {gpt.element = "bf16"})
+
+// -----
+
 // expected-error @+1 {{[attr-C2] expected 'gpt.storage' to be one of "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", got "q3"}}
 func.func private @storage(tensor<4xf32> {gpt.storage = "q3"})

@@ -1,4 +1,4 @@
-"""What --precision and --kv change on a GPU, here the emulator's, against numpy: elements of the KV cache and inputs in tf32."""
+"""What --precision and --kv change on a GPU, here the emulator's, against numpy: elements of the KV cache, inputs in tf32 and values between kernels in 16 bits."""
 import numpy as np
 
 from emulated import NVCC, Fresh, needs_gpu, ptx_only
@@ -40,6 +40,19 @@ LINEAR = """module attributes {gpt.name = "linear"} {
   }
 }
 """
+# The normalised rows are read by the GEMM alone, or are a result too ("more").
+NORMALISED = """module attributes {{gpt.name = "normalised"}} {{
+  ml_program.global private @g(#ml_program.extern) : tensor<{k}xf32>
+  ml_program.global private @w(#ml_program.extern) : tensor<96x{k}xf32>
+  func.func @project(%x: tensor<?x{k}xf32> {{gpt.arg = "x"}}) -> (tensor<?x96xf32> {{gpt.result = "y"}}{more}) {{
+    %g = ml_program.global_load_const @g : tensor<{k}xf32>
+    %w = ml_program.global_load_const @w : tensor<96x{k}xf32>
+    %n = gpt.rms_norm %x, %g eps 1.0e-5 : tensor<?x{k}xf32>, tensor<{k}xf32>
+    %y = gpt.linear %n, %w : tensor<?x{k}xf32>, tensor<96x{k}xf32> -> tensor<?x96xf32>
+    return %y{n} : tensor<?x96xf32>{type}
+  }}
+}}
+"""
 # Prefill, few tokens, then from an earlier position on, over what was there: (first position, tokens).
 CACHED_STEPS = ((0, 100), (100, 1), (101, 5), (50, 70), (120, 2))
 
@@ -80,6 +93,26 @@ class Precisions(Fresh):
             # Any order of K sums in f32, each off by a whole unit in the last place at most.
             bound = 100 * 2.0 ** -23 * (abs(a) @ abs(b).T)
             self.assertLessEqual((abs(got - a @ b.T) - bound).max(), 0)
+
+    def test_narrow_rows(self):
+        """Rows kept in 16 bits for a GEMM give the bits of rows that it rounds itself, and few rows the sums of what is kept."""
+        random = np.random.default_rng(4)
+        # Rows are copied by 16 bytes, by 8 and one by one; by chunks, too.
+        for precision, k in (("bf16", 64), ("bf16", 100), ("f16", 46), ("bf16", 1100), ("f16", 1096)):
+            x, weights = random.standard_normal((70, k), np.float32), {"g": random.standard_normal(k, np.float32), "w": random.standard_normal((96, k), np.float32)}
+            narrow = compiled(written(NORMALISED.format(k=k, more="", n="", type="")), 2, "--target=cuda", f"--precision={precision}")
+            wide = compiled(written(NORMALISED.format(k=k, more=f', tensor<?x{k}xf32> {{gpt.result = "n"}}', n=", %n", type=f", tensor<?x{k}xf32>")), 2, "--target=cuda", f"--precision={precision}")
+            self.assertEqual([manifest(folder)["entries"][0]["workspace_bytes"] for folder in (narrow, wide)], [[f"{2 * k} * d0"], []])
+            for rows in (70, 4):
+                with Package(narrow).open(weights) as model, model.session() as session:
+                    got = session.run("project", {"x": x[:rows]}, ["y"])["y"]
+                with Package(wide).open(weights) as model, model.session() as session:
+                    other = session.run("project", {"x": x[:rows]}, ["y", "n"])
+                if rows == 70:
+                    self.assertEqual(got.tobytes(), other["y"].tobytes())
+                    continue
+                a, b = rounded(other["n"], precision), weights["w"].astype(np.float64)
+                self.assertLessEqual((abs(got - a @ b.T) - k * 2.0 ** -23 * (abs(a) @ abs(b).T)).max(), 0)
 
     def cached(self, level, precision, element, weights):
         """What the steps of CACHED_STEPS give; the cache's element is also in the manifest and in the bytes of a page."""

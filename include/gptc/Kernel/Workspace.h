@@ -39,8 +39,13 @@ struct EntryPlan {
   llvm::SmallVector<unsigned> outputNumbers; // result numbers of the function
 };
 
+/// What an argument or result (numbered behind the arguments) of a kernel lies
+/// in memory as: `gpt.element`, else its type's element. Tensors only.
+mlir::Type elementInMemory(gpt::KernelOp kernel, unsigned value);
+
 /// Fails, with a diagnostic, on a result that no kernel writes (an argument, a
-/// weight), a value returned twice, a cache that is not threaded through every
+/// weight), a value returned twice or kept narrow, calls that disagree on how a value is
+/// kept, a cache that is not threaded through every
 /// writer, and sizes of more than three dynamic dimensions.
 mlir::FailureOr<EntryPlan> planEntry(mlir::func::FuncOp entry);
 

@@ -49,6 +49,10 @@ CudaAttentionSchedule scheduleCudaAttention(gpt::FlashAttentionOp op,
 /// Threads of a block that works through a row of n numbers.
 int64_t scheduleCudaRow(int64_t n);
 
+/// Whether the kernel's CUDA text can read an argument, or write a result
+/// (numbered behind the arguments), in the element of a 16-bit precision.
+bool canBeNarrow(gpt::KernelOp kernel, unsigned value);
+
 /// Bytes of shared memory of a block.
 int64_t cudaGemmShared(const CudaGemmSchedule &s, int64_t lanes,
                        InputPrecision precision);

@@ -29,6 +29,7 @@ enum class Kind {
   TokenIds,
   Stored,
   Storage,
+  Element,
   Sizes
 };
 
@@ -51,8 +52,10 @@ constexpr Known moduleAttributes[] = {
 constexpr Known globalAttributes[] = {{"gpt.stored", Kind::Stored}};
 constexpr Known kernelAttributes[] = {{"gpt.dims", Kind::Sizes}};
 constexpr Known argumentAttributes[] = {{"gpt.arg", Kind::String},
-                                        {"gpt.storage", Kind::Storage}};
-constexpr Known resultAttributes[] = {{"gpt.result", Kind::String}};
+                                        {"gpt.storage", Kind::Storage},
+                                        {"gpt.element", Kind::Element}};
+constexpr Known resultAttributes[] = {{"gpt.result", Kind::String},
+                                      {"gpt.element", Kind::Element}};
 
 LogicalResult checkValue(function_ref<InFlightDiagnostic()> emit,
                          const Known &known, Attribute value) {
@@ -94,6 +97,12 @@ LogicalResult checkValue(function_ref<InFlightDiagnostic()> emit,
                   << "' to be one of \"f32\", \"f16\", \"bf16\", \"q8_0\", "
                      "\"q4_0\", \"q4_1\", got "
                   << value;
+  case Kind::Element:
+    if (auto type = dyn_cast<TypeAttr>(value);
+        type && (type.getValue().isBF16() || type.getValue().isF16()))
+      return success();
+    return emit() << "[attr-C2] expected '" << known.name
+                  << "' to be bf16 or f16, got " << value;
   case Kind::Sizes:
     if (auto values = dyn_cast<ArrayAttr>(value);
         values && llvm::all_of(values, llvm::IsaPred<DenseI64ArrayAttr>))

@@ -2,6 +2,7 @@
 #include "gptc/Target/CUDA/CudaTarget.h"
 #include "Blocks.h"
 #include "Writer.h"
+#include "gptc/Kernel/Workspace.h"
 #include "gptc/Schedule/CudaSchedule.h"
 
 using namespace mlir;
@@ -16,6 +17,14 @@ static LogicalResult writeKernel(KernelWriter &w) {
       return w.unsupported("expected at most 3 dynamic dimensions of a value, "
                            "got " +
                            Twine(n));
+  for (unsigned i = 0; i < w.dims.size(); ++i)
+    if (Type element = elementInMemory(w.kernel, i);
+        (element.isBF16() || element.isF16()) &&
+        (!is16Bit(w.precision) || !canBeNarrow(w.kernel, i)))
+      return w.unsupported("expected 'gpt.element' in a precision of 16 bits "
+                           "and where a GEMM, attention or a norm can have it, "
+                           "got it on value " +
+                           Twine(i));
   return TypeSwitch<Operation *, LogicalResult>(w.op)
       .Case<gpt::LinearOp, gpt::FusedGemmOp>([&](auto) { return writeGemm(w); })
       .Case([&](gpt::FlashAttentionOp o) { return writeAttention(w, o); })

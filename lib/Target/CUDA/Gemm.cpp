@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Writer.h"
 #include "gptc/Kernel/KernelGemm.h"
+#include "gptc/Kernel/Workspace.h"
 #include "gptc/Schedule/CudaSchedule.h"
 
 using namespace mlir;
@@ -29,6 +30,11 @@ struct GemmWriter {
   std::string structName(unsigned section) const;
   /// The struct's members that are kernel parameters, by their names.
   Names members(unsigned section) const;
+  std::string memberType(StringRef name) const;
+  /// How a result of the kernel lies in memory.
+  std::string resultElement(unsigned result) const {
+    return elementName(elementInMemory(w.kernel, w.result(result)));
+  }
   LogicalResult section(unsigned index);
   LogicalResult epilogue(unsigned index);
   void keep(const KernelGemm::Section &s);
@@ -181,11 +187,27 @@ LogicalResult GemmWriter::epilogue(unsigned index) {
             "        cache, sequences[row], positions[row], column, {});\n",
             cacheName(parts.cacheType), s.append == gpt::Append::Keys,
             yields[0]);
-  for (unsigned i = 0; i < parts.sections[index].results; ++i)
+  for (unsigned i = 0; i < s.results; ++i) {
+    std::string element = resultElement(s.result + i), v = yields[appends + i];
     w.print("    {}[row * {} + column] = {};\n",
-            w.values[w.result(s.result + i)], s.n, yields[appends + i]);
+            w.values[w.result(s.result + i)], s.n,
+            element == "float"
+                ? v
+                : fmt::format("gptc::narrow<{}>({})", element, v));
+  }
   w.text += "  }\n";
   return success();
+}
+
+std::string GemmWriter::memberType(StringRef name) const {
+  if (name == "cache")
+    return "const gptc_kv_view *";
+  if (name == "positions" || name == "sequences")
+    return "const int *";
+  for (unsigned i = 0; i < w.op->getNumResults(); ++i)
+    if (name == w.values[w.result(i)])
+      return resultElement(i) + " *";
+  return "const float *";
 }
 
 LogicalResult GemmWriter::section(unsigned index) {
@@ -211,13 +233,7 @@ LogicalResult GemmWriter::section(unsigned index) {
           llvm::join(formats, ", "));
   w.print("  const unsigned char *weights[{}];\n", s.weights.size());
   for (const std::string &name : members(index))
-    w.print("  {}{};\n",
-            name == "cache" ? "const gptc_kv_view *"
-            : name == "positions" || name == "sequences" ? "const int *"
-            : parts.argmax && name == "out1"             ? "int *"
-            : StringRef(name).starts_with("out")         ? "float *"
-                                                         : "const float *",
-            name);
+    w.print("  {}{};\n", memberType(name), name);
   w.text += '\n';
   if (failed(epilogue(index)))
     return failure();

@@ -2,6 +2,7 @@
 #include "Writer.h"
 #include "gptc/Kernel/DimAnalysis.h"
 #include "gptc/Kernel/Weights.h"
+#include "gptc/Kernel/Workspace.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
 
@@ -78,14 +79,14 @@ void KernelWriter::nameValues(ArrayRef<StringRef> names) {
                                               : fmt::format("out{}", i));
 }
 
-/// The parameter of a value of this type.
-static std::string parameter(Type type, bool packed, bool written) {
+/// The parameter of a value of this type that lies in memory as `element`.
+static std::string parameter(Type type, Type element, bool packed,
+                             bool written) {
   if (isa<gpt::KVCacheType>(type))
     return "const gptc_kv_view *__restrict__ ";
   if (packed)
     return "const unsigned char *__restrict__ ";
-  std::string element = getElementTypeOrSelf(type).isF32() ? "float" : "int";
-  return (written ? "" : "const ") + element + " *__restrict__ ";
+  return (written ? "" : "const ") + elementName(element) + " *__restrict__ ";
 }
 
 std::string KernelWriter::begin(StringRef suffix, int threads, int blocks) {
@@ -102,11 +103,14 @@ std::string KernelWriter::begin(StringRef suffix, int threads, int blocks) {
   for (unsigned i = 0; i < arguments(); ++i) {
     bool packed =
         storage(i) && useOf(operandOfArgument(kernel, i)) == OperandUse::Panel;
-    add(parameter(kernel.getArgumentTypes()[i], packed, false) + values[i]);
+    add(parameter(kernel.getArgumentTypes()[i], elementInMemory(kernel, i),
+                  packed, false) +
+        values[i]);
   }
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     if (!isa<gpt::KVCacheType>(op->getResult(i).getType()))
-      add(parameter(op->getResult(i).getType(), false, true) +
+      add(parameter(op->getResult(i).getType(),
+                    elementInMemory(kernel, result(i)), false, true) +
           values[result(i)]);
   if (usesScratch)
     add("void *scratch");
@@ -242,7 +246,8 @@ template void gptc::cuda::printArray(KernelWriter &, StringRef,
 std::string gptc::cuda::elementName(Type element) {
   return element.isBF16()  ? "gptc::Bf16"
          : element.isF16() ? "gptc::F16"
-                           : "float";
+         : element.isF32() ? "float"
+                           : "int";
 }
 
 std::string gptc::cuda::elementName(InputPrecision precision) {

@@ -104,7 +104,7 @@ llvm::StringRef scalarType(mlir::Type type);
 std::string valueName(mlir::Value value, llvm::StringSet<> &used);
 /// Names in the source of what a kernel computes: "q.0, k.0, v.0".
 std::string sourceNames(mlir::Operation *op);
-/// "float", "gptc::Bf16", "gptc::F16".
+/// "float", "gptc::Bf16", "gptc::F16", "int" of i32 and i1.
 std::string elementName(mlir::Type element);
 /// What tensor cores multiply, "gptc::Tf32" too.
 std::string elementName(InputPrecision precision);

@@ -12,6 +12,7 @@ def Gpt_KernelOp : Gpt_Op<"kernel", [IsolatedFromAbove, FunctionOpInterface, Sym
   let summary = "one generated kernel: a single op (besides constants) and its schedule";
   let description = [{
     Arguments are the op's operands in order; weight arguments carry `gpt.storage` (a string attribute). Results are the op's.
+    An argument or result that a GPU keeps in 16 bits carries `gpt.element`, bf16 or f16; gpt-narrow-values sets it.
     `gpt.kernel @gemm_k64_n192_bias(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "f32"}) -> tensor<?x192xf32> { ... }`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type,

@@ -5,7 +5,7 @@
 // for each, and extern "C" functions.
 //
 // Parameters of a function: a pointer for each kernel argument (f32: const
-// float *, i32 and i1: const int *, packed weights, panels of 16: const
+// float *, or as gpt.element says, i32 and i1: const int *, packed weights, panels of 16: const
 // unsigned char *, the cache: const gptc_kv_view * in device memory), one for
 // each result that is no cache, then void *scratch if the kernel has any, then
 // its dynamic sizes as long long, in the order of gpt.dims.

@@ -75,9 +75,9 @@ template <int R_, int KB_, int D_> struct AttentionTile {
     }
   }
 
-  template <class A, class Keys, class Rows>
+  template <class A, class Keys, class Rows, class Q, class O>
   __device__ static void run(const A &a, Keys keys, const Rows &rows,
-                             const float *q, float *out, float *shared) {
+                             const Q *q, O *out, float *shared) {
     float *qs = shared + q_at, *ks = shared + k_at, *ss = shared + s_at;
     float *sums = shared + sum_at, *factors = shared + factor_at;
     const int tid = threadIdx.x;
@@ -86,9 +86,10 @@ template <int R_, int KB_, int D_> struct AttentionTile {
     const bool writes = channel < D && tid < channels * row_groups;
     __syncthreads();
     for (int e = tid; e < R * D; e += threads)
-      qs[e % D * R + e / D] = e / D < rows.count
-                                  ? q[rows.place(e / D) * D + e % D] * A::scale
-                                  : 0.0f;
+      qs[e % D * R + e / D] =
+          e / D < rows.count
+              ? widen(q[rows.place(e / D) * D + e % D]) * A::scale
+              : 0.0f;
     for (int r = tid; r < R; r += threads) {
       shared[max_at + r] = -infinity();
       sums[r] = 0;
@@ -148,7 +149,7 @@ template <int R_, int KB_, int D_> struct AttentionTile {
         if (out_row + i < rows.count) {
           float l = sums[out_row + i];
           out[rows.place(out_row + i) * D + channel] =
-              o[i] * (l == 0.0f ? 0.0f : 1.0f / l);
+              narrow<O>(o[i] * (l == 0.0f ? 0.0f : 1.0f / l));
         }
   }
 };

@@ -80,19 +80,33 @@ template <class E, int KB_, int D_> struct MmaAttentionTile {
     }
   }
 
-  template <class A, class Keys, class Rows>
+  /// Queries of the tile; zeros past its rows and channels.
+  template <class Rows, class Q>
+  __device__ static void bring_queries(const Rows &rows, const Q *q,
+                                       unsigned char *shared) {
+    constexpr bool copied = is_same<Q, E> && D % 8 == 0;
+    constexpr int width = copied ? 8 : 2; // channels at a time
+    for (int e = threadIdx.x; e < R * DP / width; e += threads) {
+      int d = e % (DP / width) * width, r = e / (DP / width);
+      const Q *from = q + (r < rows.count ? rows.place(r) * D : 0);
+      unsigned char *to = shared + q_at + r * q_pitch + d * 2;
+      bool inside = d < D && r < rows.count;
+      if constexpr (copied)
+        copy_async(to, inside ? from + d : q, inside);
+      else
+        put(to, inside ? widen(from[d]) : 0.0f,
+            inside && d + 1 < D ? widen(from[d + 1]) : 0.0f);
+    }
+    commit_copies();
+  }
+
+  template <class A, class Keys, class Rows, class Q, class O>
   __device__ static void run(const A &a, Keys keys, const Rows &rows,
-                             const float *q, float *out, float *memory) {
+                             const Q *q, O *out, float *memory) {
     auto shared = reinterpret_cast<unsigned char *>(memory);
     const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 * 16;
     __syncthreads();
-    for (int e = threadIdx.x; e < R * DP / 2; e += threads) {
-      int d = e % (DP / 2) * 2, r = e / (DP / 2);
-      const float *from = q + (r < rows.count ? rows.place(r) * D : 0);
-      put(shared + q_at + r * q_pitch + d * 2,
-          d < D && r < rows.count ? from[d] : 0.0f,
-          d + 1 < D && r < rows.count ? from[d + 1] : 0.0f);
-    }
+    bring_queries(rows, q, shared);
     // The thread's two rows.
     long long visible[2], query[2];
     typename A::MaskRow mask_row[2];
@@ -168,14 +182,20 @@ template <class E, int KB_, int D_> struct MmaAttentionTile {
       float inverse = l == 0.0f ? 0.0f : 1.0f / l;
       if (r >= rows.count)
         continue;
-      float *to = out + rows.place(r) * D;
+      O *to = out + rows.place(r) * D;
 #pragma unroll
       for (int i = 0; i < DP / 8; ++i) {
         int d = i * 8 + lane % 4 * 2;
+        if constexpr (is_same<O, E> && D % 2 == 0) {
+          if (d < D)
+            put(reinterpret_cast<unsigned char *>(to + d),
+                o[i][2 * h] * inverse, o[i][2 * h + 1] * inverse);
+          continue;
+        }
         if (d < D)
-          to[d] = o[i][2 * h] * inverse;
+          to[d] = narrow<O>(o[i][2 * h] * inverse);
         if (d + 1 < D)
-          to[d + 1] = o[i][2 * h + 1] * inverse;
+          to[d + 1] = narrow<O>(o[i][2 * h + 1] * inverse);
       }
     }
   }

@@ -57,7 +57,8 @@ template <int D> struct DenseKeys {
   __device__ float value(int j, int d) const { return v[(long long)j * D + d]; }
 };
 
-/// Rows of one run of a ragged batch; q and out are [T][heads][groups][D].
+/// Rows of one run of a ragged batch; q and out, of any element, are
+/// [T][heads][groups][D].
 template <class A> struct PagedRows {
   int count;       // rows of the tile
   long long row0;  // the first, counted token * groups + g through the batch
@@ -115,9 +116,9 @@ __device__ long long first_block(long long fewest, int block) {
 
 /// blockIdx.x: T::R rows of the packed batch, which may belong to several runs;
 /// blockIdx.y: KV head.
-template <class T, class C, class A>
-__device__ void attention_paged(const A &a, const float *q,
-                                const gptc_kv_view *view, float *out,
+template <class T, class C, class A, class Q, class O>
+__device__ void attention_paged(const A &a, const Q *q,
+                                const gptc_kv_view *view, O *out,
                                 long long tokens, float *shared) {
   const long long from = (long long)blockIdx.x * T::R;
   const long long to = min(from + T::R, tokens * A::groups);
@@ -135,9 +136,9 @@ __device__ void attention_paged(const A &a, const float *q,
 }
 
 /// blockIdx.x: T::R rows of (query, head of the group); blockIdx.y: KV head.
-template <class T, class A>
-__device__ void attention_dense(const A &a, const float *q, const float *k,
-                                const float *v, float *out, long long sq,
+template <class T, class A, class Q, class O>
+__device__ void attention_dense(const A &a, const Q *q, const float *k,
+                                const float *v, O *out, long long sq,
                                 long long sk, float *shared) {
   const long long from = (long long)blockIdx.x * T::R;
   const long long to = min(from + T::R, sq * A::groups);

@@ -34,11 +34,10 @@ template <int R_, int KB_, int D_> struct DecodeTile {
 
 /// blockIdx.x: token; blockIdx.y: KV head and R heads of its group; blockIdx.z:
 /// split.
-template <class T, class C, class A>
-__device__ void decode_split(const A &a, const float *q,
-                             const gptc_kv_view *view, const int *positions,
-                             const int *sequences, float *scratch,
-                             float *shared) {
+template <class T, class C, class A, class Q>
+__device__ void decode_split(const A &a, const Q *q, const gptc_kv_view *view,
+                             const int *positions, const int *sequences,
+                             float *scratch, float *shared) {
   constexpr int heads = C::heads * A::groups;
   constexpr int tiles = (A::groups + T::R - 1) / T::R; // of a group
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
@@ -53,7 +52,7 @@ __device__ void decode_split(const A &a, const float *q,
   float *maxima = shared + T::max_at, *sums = shared + T::sum_at;
   float *factors = shared + T::factor_at;
   for (int e = tid; e < T::R * T::D; e += T::threads)
-    qs[e] = e / T::D < rows ? q[row0 * T::D + e] * A::scale : 0.0f;
+    qs[e] = e / T::D < rows ? widen(q[row0 * T::D + e]) * A::scale : 0.0f;
   if (tid < T::R) {
     maxima[tid] = -infinity();
     sums[tid] = 0;
@@ -166,8 +165,8 @@ __device__ void decode_split(const A &a, const float *q,
 }
 
 /// blockIdx.x: row of q, (token, head).
-template <int Threads, int D, int Splits>
-__device__ void decode_combine(const float *scratch, float *out) {
+template <int Threads, int D, int Splits, class O>
+__device__ void decode_combine(const float *scratch, O *out) {
   const float *parts = scratch + (long long)blockIdx.x * Splits * (D + 2);
   float m = -infinity(), l = 0;
   for (int s = 0; s < Splits; ++s)
@@ -182,7 +181,7 @@ __device__ void decode_combine(const float *scratch, float *out) {
     for (int s = 0; s < Splits; ++s)
       v = fmaf(parts[s * (D + 2) + d],
                exp_f32(parts[s * (D + 2) + D] - reference), v);
-    out[(long long)blockIdx.x * D + d] = v * inverse;
+    out[(long long)blockIdx.x * D + d] = narrow<O>(v * inverse);
   }
 }
 

@@ -24,6 +24,10 @@ __device__ inline float widen(float v) { return v; }
 __device__ inline float widen(Bf16 v) { return bf16_to_f32(v.bits); }
 __device__ inline float widen(F16 v) { return f16_to_f32(v.bits); }
 
+/// Through the cache of what does not change.
+__device__ inline float load(const float *p) { return __ldg(p); }
+template <class E> __device__ E load(const E *p) { return E{__ldg(&p->bits)}; }
+
 template <class E> __device__ E narrow(float v) {
   if constexpr (is_same<E, float>) {
     return v;

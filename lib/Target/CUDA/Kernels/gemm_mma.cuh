@@ -1,10 +1,10 @@
 //===- gemm_mma.cuh - GEMM on tensor cores, bf16, f16 or tf32 inputs ------===//
 //
 // A block computes BM rows of x [M][K] times BN features of each lane's weight
-// in mma.sync m16n8k16 (tf32: k8), K sequentially, sums in f32. x is rounded to
-// the element on its way to shared memory; weights stored in that element are
-// copied as they are (cp.async), others become numbers and are rounded. Several
-// stages are under way at once; one barrier a stage.
+// in mma.sync m16n8k16 (tf32: k8), K sequentially, sums in f32. What lies
+// in memory in their element is copied to shared memory as it is (cp.async);
+// other rows and weights become numbers and are rounded. Several stages are
+// under way at once; one barrier a stage.
 //
 // Shared memory of a stage: x [BM][BK], rows of 64 bytes, whose 16-byte chunks
 // are swizzled by bits 1 and 2 of the row; then weights by panel [BK][16], the
@@ -74,21 +74,42 @@ __device__ uint4 chunk_of(const float (&v)[N], int first = 0) {
                       pack<E>(v[first + 6], v[first + 7]));
 }
 
-/// The part of a tile of x that a thread fetches: chunks of a row.
-template <class T, int K> struct MmaRows {
-  float v[T::a_loads][T::chunk];
+/// The part of a tile of x [M][K], of element X, that a thread fetches: chunks
+/// of a row.
+template <class T, int K, class X> struct MmaRows {
+  static constexpr bool copied = is_same<X, typename T::E> && K % T::chunk == 0;
+  float v[copied ? 1 : T::a_loads][T::chunk];
 
-  __device__ void fetch(const float *x, long long rows, long long row0,
-                        int k0) {
+  /// Begins to copy what is copied.
+  __device__ void copy(const X *x, long long rows, long long row0, int k0,
+                       unsigned char *stage) const {
+    if constexpr (copied)
+#pragma unroll
+      for (int i = 0; i < T::a_loads; ++i) {
+        int p = threadIdx.x + i * T::threads;
+        long long row = row0 + p / 4;
+        int k = k0 + p % 4 * T::chunk;
+        bool inside = row < rows && k < K;
+        copy_async(stage + T::a_at(p / 4, p % 4), inside ? x + row * K + k : x,
+                   inside);
+      }
+  }
+  /// Fetches the rest.
+  __device__ void fetch(const X *x, long long rows, long long row0, int k0) {
+    if constexpr (!copied)
+      fetch_chunks(x, rows, row0, k0);
+  }
+  __device__ void fetch_chunks(const X *x, long long rows, long long row0,
+                               int k0) {
 #pragma unroll
     for (int i = 0; i < T::a_loads; ++i) {
       int p = threadIdx.x + i * T::threads;
       long long row = row0 + p / 4;
       int k = k0 + p % 4 * T::chunk;
-      const float *from = x + row * K + k;
+      const X *from = x + row * K + k;
 #pragma unroll
       for (int j = 0; j < T::chunk; j += 4)
-        if (K % 4 == 0) {
+        if constexpr (is_same<X, float> && K % 4 == 0) {
           float4 f = make_float4(0, 0, 0, 0);
           if (row < rows && k + j < K)
             f = __ldg(reinterpret_cast<const float4 *>(from + j));
@@ -97,17 +118,18 @@ template <class T, int K> struct MmaRows {
         } else {
 #pragma unroll
           for (int l = j; l < j + 4; ++l)
-            v[i][l] = row < rows && k + l < K ? __ldg(from + l) : 0.0f;
+            v[i][l] = row < rows && k + l < K ? widen(load(from + l)) : 0.0f;
         }
     }
   }
   __device__ void store(unsigned char *stage) const {
+    if constexpr (!copied)
 #pragma unroll
-    for (int i = 0; i < T::a_loads; ++i) {
-      int p = threadIdx.x + i * T::threads;
-      *reinterpret_cast<uint4 *>(stage + T::a_at(p / 4, p % 4)) =
-          chunk_of<typename T::E>(v[i]);
-    }
+      for (int i = 0; i < T::a_loads; ++i) {
+        int p = threadIdx.x + i * T::threads;
+        *reinterpret_cast<uint4 *>(stage + T::a_at(p / 4, p % 4)) =
+            chunk_of<typename T::E>(v[i]);
+      }
   }
 };
 
@@ -257,18 +279,20 @@ __device__ void mma_stage(float (&acc)[2][2 * T::warp_panels][4],
   }
 }
 
-template <class T, class S>
-__device__ void gemm_mma(const S &s, const float *x, long long rows,
-                         long long row0, int column0, float *shared) {
+template <class T, class S, class X>
+__device__ void gemm_mma(const S &s, const X *x, long long rows, long long row0,
+                         int column0, float *shared) {
   auto stages = reinterpret_cast<unsigned char *>(shared);
   constexpr int steps = (S::k + T::BK - 1) / T::BK;
   float acc[2][2 * T::warp_panels][4] = {};
-  MmaRows<T, S::k> next_a;
+  MmaRows<T, S::k, X> next_a;
   MmaWeights<T, S, 0> next_b;
 #pragma unroll
   for (int i = 0; i < T::stages - 1; ++i) {
-    if (i < steps)
+    if (i < steps) {
+      next_a.copy(x, rows, row0, i * T::BK, stages + i * T::stage_bytes);
       next_b.copy(s, column0, i * T::BK, stages + i * T::stage_bytes);
+    }
     commit_copies();
   }
   next_a.fetch(x, rows, row0, 0);
@@ -281,8 +305,11 @@ __device__ void gemm_mma(const S &s, const float *x, long long rows,
     __syncthreads();
     int ahead = step + T::stages - 1;
     int last = now == 0 ? T::stages - 1 : now - 1;
-    if (ahead < steps)
-      next_b.copy(s, column0, ahead * T::BK, stages + last * T::stage_bytes);
+    if (ahead < steps) {
+      unsigned char *to = stages + last * T::stage_bytes;
+      next_a.copy(x, rows, row0, ahead * T::BK, to);
+      next_b.copy(s, column0, ahead * T::BK, to);
+    }
     commit_copies();
     if (step + 1 < steps) {
       next_a.fetch(x, rows, row0, (step + 1) * T::BK);

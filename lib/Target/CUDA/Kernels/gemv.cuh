@@ -4,7 +4,8 @@
 // eight warps share the panels, and several warps share the input features of a
 // panel: they take strips in turn, so that together they read consecutive
 // bytes. Each lane has strips under way while it multiplies others. Rows of x
-// lie in shared memory, all of them or, of long ones, chunk by chunk.
+// lie in shared memory as f32, whatever their element X, all of them or, of
+// long ones, chunk by chunk.
 //
 // A lane adds its inputs in order; sums are added over the lanes by a butterfly
 // and over the warps in order. None of that depends on R, so that a row has the
@@ -12,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
+#include "elements.cuh"
 #include "epilogue.cuh"
 #include "strips.cuh"
 
@@ -32,23 +34,50 @@ template <int R_, int BN_, int Lanes, int K_> struct GemvTile {
   static constexpr int shared = 4 * (partial_at + 2 * partial);
 };
 
+/// N neighbours of a row as f32: loads of 16 bytes, of an odd four 8.
+template <int N, class X>
+__device__ void load_neighbours(float (&v)[N], const X *from) {
+  if constexpr (N == 1) {
+    v[0] = widen(load(from));
+  } else if constexpr (is_same<X, float>) {
+    static_assert(N == 4);
+    float4 f = __ldg(reinterpret_cast<const float4 *>(from));
+    v[0] = f.x, v[1] = f.y, v[2] = f.z, v[3] = f.w;
+  } else {
+    unsigned words[N / 2];
+    if constexpr (N == 8) {
+      uint4 w = __ldg(reinterpret_cast<const uint4 *>(from));
+      words[0] = w.x, words[1] = w.y, words[2] = w.z, words[3] = w.w;
+    } else {
+      uint2 w = __ldg(reinterpret_cast<const uint2 *>(from));
+      words[0] = w.x, words[1] = w.y;
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      v[i] = widen(X{(unsigned short)(words[i / 2] >> i % 2 * 16)});
+  }
+}
+
 /// Input features k0 .. k0 + chunk of all rows, zeros past K and up to a
 /// multiple of 4 rows.
-template <class T>
-__device__ void gemv_stage(const float *x, int rows, int k0, float *to) {
-  constexpr int V = T::K % 4 == 0 ? 4 : 1;
+template <class T, class X>
+__device__ void gemv_stage(const X *x, int rows, int k0, float *to) {
+  constexpr int most = 16 / sizeof(X); // neighbours of a load
+  constexpr int V = T::K % most == 0 ? most : T::K % 4 == 0 ? 4 : 1;
   for (int row = 0; row < min(T::R, (rows + 3) / 4 * 4); ++row)
 #pragma unroll 4
     for (int k = threadIdx.x * V; k < T::chunk; k += T::threads * V) {
-      const float *from = x + (long long)row * T::K + k0 + k;
+      float v[V] = {};
+      if (row < rows && k0 + k < T::K)
+        load_neighbours(v, x + (long long)row * T::K + k0 + k);
       float *at = to + row * T::chunk + k;
-      const bool inside = row < rows && k0 + k < T::K;
-      if constexpr (V == 4)
-        *reinterpret_cast<float4 *>(at) =
-            inside ? __ldg(reinterpret_cast<const float4 *>(from))
-                   : make_float4(0, 0, 0, 0);
+      if constexpr (V == 1)
+        *at = v[0];
       else
-        *at = inside ? __ldg(from) : 0.0f;
+#pragma unroll
+        for (int i = 0; i < V; i += 4)
+          *reinterpret_cast<float4 *>(at + i) =
+              make_float4(v[i], v[i + 1], v[i + 2], v[i + 3]);
     }
 }
 
@@ -146,8 +175,8 @@ private:
 
 /// `Count` lanes from `First` on, of one format. `turn` counts the barriers of
 /// partial sums.
-template <class T, class S, int First, int Count>
-__device__ void gemv_lanes(const S &s, const float *x, int rows, int column0,
+template <class T, class S, int First, int Count, class X>
+__device__ void gemv_lanes(const S &s, const X *x, int rows, int column0,
                            float *shared, int &turn) {
   constexpr Format F = S::formats[First];
   constexpr int of_lane = T::BN / panel_width, panels = Count * of_lane;
@@ -214,8 +243,8 @@ __host__ __device__ constexpr bool same_formats(const Format (&formats)[N]) {
 }
 
 /// All lanes at once where they have one format, else one after the other.
-template <class T, class S, int Lane>
-__device__ void gemv_from(const S &s, const float *x, int rows, int column0,
+template <class T, class S, int Lane, class X>
+__device__ void gemv_from(const S &s, const X *x, int rows, int column0,
                           float *shared, int &turn) {
   if constexpr (Lane == 0 && same_formats(S::formats)) {
     gemv_lanes<T, S, 0, S::lanes>(s, x, rows, column0, shared, turn);
@@ -225,9 +254,9 @@ __device__ void gemv_from(const S &s, const float *x, int rows, int column0,
   }
 }
 
-template <class T, class S>
-__device__ void gemv(const S &s, const float *x, long long all_rows,
-                     long long row0, int column0, float *shared) {
+template <class T, class S, class X>
+__device__ void gemv(const S &s, const X *x, long long all_rows, long long row0,
+                     int column0, float *shared) {
   const int rows = int(min((long long)T::R, all_rows - row0));
   if (rows <= 0)
     return;

@@ -1,10 +1,10 @@
 //===- norm.cuh - layer_norm and rms_norm of rows -------------------------===//
 //
-// One block a row. beta null: 0.
+// One block a row. beta null: 0. Results are narrowed to the element O.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
-#include "common.cuh"
+#include "elements.cuh"
 
 namespace gptc {
 
@@ -13,9 +13,9 @@ __device__ inline float inverse_root(float sum, int n, float eps) {
   return 1.0f / sqrtf(sum / float(n) + eps);
 }
 
-template <int Threads, int N>
+template <int Threads, int N, class O>
 __device__ void rms_norm(const float *x, const float *gamma, float eps,
-                         float *out) {
+                         O *out) {
   __shared__ float shared[Threads / 32];
   const float *row = x + (long long)blockIdx.x * N;
   float sum = 0;
@@ -23,12 +23,12 @@ __device__ void rms_norm(const float *x, const float *gamma, float eps,
     sum = fmaf(row[c], row[c], sum);
   float scale = inverse_root(block_sum<Threads>(sum, shared), N, eps);
   for (int c = threadIdx.x; c < N; c += Threads)
-    out[(long long)blockIdx.x * N + c] = row[c] * scale * gamma[c];
+    out[(long long)blockIdx.x * N + c] = narrow<O>(row[c] * scale * gamma[c]);
 }
 
-template <int Threads, int N>
+template <int Threads, int N, class O>
 __device__ void layer_norm(const float *x, const float *gamma,
-                           const float *beta, float eps, float *out) {
+                           const float *beta, float eps, O *out) {
   __shared__ float shared[Threads / 32];
   const float *row = x + (long long)blockIdx.x * N;
   float sum = 0;
@@ -40,8 +40,8 @@ __device__ void layer_norm(const float *x, const float *gamma,
     sum = fmaf(row[c] - mean, row[c] - mean, sum);
   float scale = inverse_root(block_sum<Threads>(sum, shared), N, eps);
   for (int c = threadIdx.x; c < N; c += Threads)
-    out[(long long)blockIdx.x * N + c] =
-        fmaf((row[c] - mean) * scale, gamma[c], beta ? beta[c] : 0.0f);
+    out[(long long)blockIdx.x * N + c] = narrow<O>(
+        fmaf((row[c] - mean) * scale, gamma[c], beta ? beta[c] : 0.0f));
 }
 
 } // namespace gptc
