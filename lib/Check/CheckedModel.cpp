@@ -128,12 +128,15 @@ static PackageOptions optionsOf(const host::Package &package) {
 
 /// The same for the compiler's command line.
 static std::vector<std::string> argumentsOf(const PackageOptions &options,
-                                            const std::string &march) {
+                                            const std::string &march,
+                                            const std::string &kvElement) {
   std::vector<std::string> arguments{"-march=" + march,
                                      options.optimization ? "-O2" : "-O0",
                                      "--precision=" + options.precision};
   if (!options.gpu.empty())
     arguments.push_back("--target=cuda");
+  if (!kvElement.empty())
+    arguments.push_back("--kv=" + kvElement);
   if (options.dequantize)
     arguments.push_back("--weights=f32");
   for (const std::string &fusion : options.disabledFusions)
@@ -174,7 +177,8 @@ int CheckedModel::makeKernels(const std::string &path,
       return 1;
     std::vector<std::string> arguments{path, "-o", folder.path("ir"),
                                        "--emit=kernels"};
-    llvm::append_range(arguments, argumentsOf(options, march));
+    llvm::append_range(
+        arguments, argumentsOf(options, march, textOf(manifest, "kv_element")));
     if (int status = compiler(arguments))
       return status;
     planned.reset();

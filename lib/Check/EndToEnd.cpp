@@ -55,7 +55,7 @@ bool EndToEnd::open(int64_t tokens, std::string &error) {
 }
 
 int EndToEnd::evaluate(func::FuncOp function, llvm::ArrayRef<TensorRef> args,
-                       Results &exact, Results &plain) {
+                       Precision cached, Results &exact, Results &plain) {
   auto inputs = symbolizePrecision(package.info().precision);
   if (!inputs)
     return report(fmt::format("{}: expected the precision f32, tf32, bf16 or "
@@ -64,7 +64,7 @@ int EndToEnd::evaluate(func::FuncOp function, llvm::ArrayRef<TensorRef> args,
   for (auto [precision, into] : {std::pair(Precision::Double, &exact),
                                  std::pair(plainPrecision(*inputs), &plain)}) {
     FailureOr<Results> values =
-        Evaluator(model.weights(), precision).run(function, args);
+        Evaluator(model.weights(), precision, cached).run(function, args);
     if (failed(values))
       return 1;
     *into = std::move(*values);
@@ -110,8 +110,10 @@ int EndToEnd::steps(llvm::ArrayRef<int32_t> tokens) {
     return 1;
 
   TensorRef ids = makeInts({count}, {tokens.begin(), tokens.end()});
+  Precision cached =
+      storedPrecision(static_cast<gptc_dtype>(model.plan().kv.element));
   Results exact, plain;
-  if (int status = evaluate(forward, {ids}, exact, plain))
+  if (int status = evaluate(forward, {ids}, cached, exact, plain))
     return status;
   std::vector<double> actual(logits.begin(), logits.end());
   if (exact[0]->elements() != static_cast<int64_t>(actual.size()))
@@ -197,7 +199,7 @@ int EndToEnd::entry(const std::string &name, const std::string &inputs) {
       if (array.name == inputName(function, i))
         args.push_back(tensorOf(array));
   Results exact, plain;
-  if (int status = evaluate(function, args, exact, plain))
+  if (int status = evaluate(function, args, Precision::Single, exact, plain))
     return status;
   for (auto [i, value] : llvm::enumerate(values)) {
     if (exact[i]->shape != value.shape)

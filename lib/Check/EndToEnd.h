@@ -37,9 +37,11 @@ private:
   std::optional<gptc_model *> openModel(std::string &error);
   /// Opens model and session; false with a message.
   bool open(int64_t tokens, std::string &error);
+  /// `cached`: what keys and values are rounded to before they are used.
   int evaluate(mlir::func::FuncOp function,
                llvm::ArrayRef<reference::TensorRef> args,
-               reference::Results &exact, reference::Results &plain);
+               reference::Precision cached, reference::Results &exact,
+               reference::Results &plain);
 
   CheckedModel &model;
   const host::Package &package;

@@ -4,6 +4,7 @@
 #include "CheckedModel.h"
 #include "Pages.h"
 #include "gptc/Kernel/Weights.h"
+#include "gptc/Kernel/Workspace.h"
 #include <cstring>
 
 using namespace mlir;
@@ -23,6 +24,26 @@ Precision gptc::check::plainPrecision(InputPrecision inputs) {
     return Precision::F16;
   }
   llvm_unreachable("a precision that is none of these");
+}
+
+Precision gptc::check::storedPrecision(gptc_dtype element) {
+  return element == GPTC_F16    ? Precision::F16
+         : element == GPTC_BF16 ? Precision::BF16
+                                : Precision::Single;
+}
+
+/// How an argument or result of a kernel lies in memory.
+static std::optional<gptc_dtype> keptAs(gpt::KernelOp kernel, unsigned index) {
+  Type element = elementInMemory(kernel, index);
+  if (element.isF32())
+    return GPTC_F32;
+  if (element.isF16())
+    return GPTC_F16;
+  if (element.isBF16())
+    return GPTC_BF16;
+  if (element.isInteger(32) || element.isInteger(1)) // an i32 that is 0 or not
+    return GPTC_I32;
+  return std::nullopt;
 }
 
 /// What the launches of a call of these sizes round inputs to.
@@ -58,33 +79,25 @@ TensorRef KernelChecker::readTensor(const PlannedCall &call, unsigned index,
   for (int64_t size : sizes)
     shape.push_back(size >= 0 ? size : event.dims[-1 - size]);
   std::optional<int64_t> count = elementCount(shape);
-  Type element = getElementTypeOrSelf(type);
-  bool isBool = element.isInteger(1); // an i32 that is 0 or not
-  if (!count || !(element.isF32() || element.isInteger(32) || isBool)) {
+  std::optional<gptc_dtype> dtype = keptAs(call.kernel, index);
+  if (!count || !dtype) {
     call.op->emitError("expected argument ")
         << index << " of the kernel to be a tensor of f32 or integers, got "
         << type;
     return nullptr;
   }
-  auto fill = [&]<typename T>(T, auto &elements) {
-    std::vector<T> values(*count);
-    bool good = Memory(event).read(values.data(), data, *count * sizeof(T));
-    elements.assign(values.begin(), values.end());
-    if (!good)
-      call.op->emitError("argument ")
-          << index << " of the kernel cannot be read from the GPU's memory";
-    return good;
-  };
-  std::vector<double> floats;
-  std::vector<int64_t> ints;
-  if (element.isF32())
-    return fill(float(), floats)
-               ? makeTensor(std::move(shape), std::move(floats))
-               : nullptr;
-  if (!fill(int32_t(), ints))
+  auto numbers = Memory(event).numbers(data, *count, *dtype);
+  if (!numbers) {
+    call.op->emitError("argument ")
+        << index << " of the kernel cannot be read from the GPU's memory";
     return nullptr;
-  for (int64_t &value : ints)
-    value = isBool ? value != 0 : value;
+  }
+  if (*dtype != GPTC_I32)
+    return makeTensor(std::move(shape), std::move(*numbers));
+  std::vector<int64_t> ints(numbers->begin(), numbers->end());
+  if (getElementTypeOrSelf(type).isInteger(1))
+    for (int64_t &value : ints)
+      value = value != 0;
   return makeInts(std::move(shape), std::move(ints));
 }
 
@@ -179,9 +192,9 @@ bool KernelChecker::check(const gptc_event &event) {
   for (auto [i, result] : llvm::enumerate(op.getOuts())) {
     if (isa<gpt::KVCacheType>(result.getType()))
       continue;
-    TensorRef actual =
-        readTensor(call, op.getArgs().size() + i, result.getType(),
-                   event.args[argument++], event);
+    const unsigned index = op.getArgs().size() + i;
+    TensorRef actual = readTensor(call, index, result.getType(),
+                                  event.args[argument++], event);
     if (!actual)
       return false;
     if (actual->elements() != (*right)[i]->elements()) {
@@ -191,12 +204,14 @@ bool KernelChecker::check(const gptc_event &event) {
       return false;
     }
     add(event, fmt::format("result {}", i),
-        compare(*(*right)[i], *(*single)[i], elementsOf(*actual)));
+        compare(*(*right)[i], *(*single)[i], elementsOf(*actual),
+                storedPrecision(*keptAs(kernel, index))));
   }
   for (int part : {KVCache::Keys, KVCache::Values})
     if (append && append->parts[part])
       add(event, part == KVCache::Keys ? "appended keys" : "appended values",
-          compare(exactRows[part], plainRows[part], actualRows[part]));
+          compare(exactRows[part], plainRows[part], actualRows[part],
+                  storedPrecision(static_cast<gptc_dtype>(plan.kv.element))));
   for (KernelReport &each : kernels)
     if (each.kernel == event.kernel)
       ++each.calls;

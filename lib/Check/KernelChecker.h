@@ -5,7 +5,8 @@
 // shows at the kernel that made it and not at those that follow. The bound is
 // that of the arithmetic which the call's own launches do: those of a GPU round
 // the inputs of GEMM and attention where the package's precision says so, but
-// not for few rows.
+// not for few rows. Results and appended rows that lie in memory in 16 bits are
+// widened; their bound allows that rounding once.
 //
 // The reference has a KV cache of its own. What a call appends is compared with
 // the package's pages, which then become what the reference's cache holds.
@@ -42,6 +43,8 @@ struct KernelReport {
 
 /// The plain computation whose products of matrices round their inputs so.
 reference::Precision plainPrecision(InputPrecision inputs);
+/// That to which what lies in memory as such elements has been rounded.
+reference::Precision storedPrecision(gptc_dtype element);
 
 class KernelChecker {
 public:
@@ -61,7 +64,8 @@ private:
   /// Null after an error.
   reference::TensorRef operand(const PlannedCall &call, unsigned index,
                                const gptc_event &event);
-  /// A tensor in the package's memory; null after an error.
+  /// A tensor in the package's memory, `index` counting the kernel's arguments
+  /// and then its results; null after an error.
   reference::TensorRef readTensor(const PlannedCall &call, unsigned index,
                                   mlir::Type type, const void *data,
                                   const gptc_event &event);

@@ -24,6 +24,7 @@ std::optional<AppendedRows> Append::fromPages(const void *at,
                                               const gptc_kv_desc &kv) const {
   AppendedRows result;
   int64_t pitch = gptc_kv_value_pitch(kv.head_dim);
+  const auto element = static_cast<gptc_dtype>(kv.element);
   gptc_kv_view view;
   if (!memory.read(&view, at, sizeof(view)))
     return std::nullopt;
@@ -45,13 +46,17 @@ std::optional<AppendedRows> Append::fromPages(const void *at,
       return std::nullopt;
     held = page;
     for (int64_t h = 0; h < kv.heads; ++h) {
-      auto *keys = reinterpret_cast<const float *>(&blocks[h * kv.block_bytes]);
-      const float *values = keys + kv.head_dim * kv.page;
+      // Element i of the block.
+      auto at = [&](int64_t i) {
+        return numberAt(&blocks[h * kv.block_bytes + i * bytesOf(element)],
+                        element);
+      };
+      const int64_t values = kv.head_dim * kv.page;
       for (int64_t d = 0; d < kv.head_dim; ++d) {
         if (parts[KVCache::Keys])
-          result[KVCache::Keys].push_back(keys[d * kv.page + slot]);
+          result[KVCache::Keys].push_back(at(d * kv.page + slot));
         if (parts[KVCache::Values])
-          result[KVCache::Values].push_back(values[slot * pitch + d]);
+          result[KVCache::Values].push_back(at(values + slot * pitch + d));
       }
     }
   }

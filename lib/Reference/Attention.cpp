@@ -230,15 +230,15 @@ static void attend(const double *q, const double *k, const double *v,
   for (int64_t j = 0; j < count; ++j) {
     double product = 0.0;
     for (int64_t d = 0; d < D; ++d)
-      product = round(
-          product + round(round.input(q[d]) * round.input(k[j * stride + d])));
+      product = round(product + round(round.input(q[d]) *
+                                      round.cachedInput(k[j * stride + d])));
     scores[j] = score(product, j);
   }
   softmaxRow(scores, round);
   for (int64_t j = 0; j < count; ++j)
     for (int64_t d = 0; scores[j] != 0.0 && d < D; ++d)
       out[d] = round(out[d] + round(round.input(scores[j]) *
-                                    round.input(v[j * stride + d])));
+                                    round.cachedInput(v[j * stride + d])));
 }
 
 static Outcome denseAttention(gpt::FlashAttentionOp op, const Call &call) {

@@ -151,7 +151,7 @@ FailureOr<Results> Evaluator::runRegion(Operation *callable, Region &body,
 
 FailureOr<Results> Evaluator::dispatch(Operation *op,
                                        llvm::ArrayRef<TensorRef> operands) {
-  Call call{op, operands, layerBase, {precision}};
+  Call call{op, operands, layerBase, {precision, cached}};
   if (ScalarFunction function = scalarFunction(op))
     return evalElementwise(call, function);
 

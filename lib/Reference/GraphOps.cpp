@@ -143,7 +143,7 @@ Outcome gptc::reference::eval(gpt::MatmulOp op, const Call &call) {
     return failure();
   std::vector<double> roomA, roomB;
   llvm::ArrayRef<double> left = call.round.inputs(a.data, roomA);
-  llvm::ArrayRef<double> right = call.round.inputs(b.data, roomB);
+  llvm::ArrayRef<double> right = call.round.cachedInputs(b.data, roomB);
   for (int64_t h = 0; h < heads; ++h) {
     const double *matrix = right.data() + h / groups * K * N;
     for (int64_t i = 0; i < M; ++i) {

@@ -1,6 +1,7 @@
 //===- Rounding.cpp - inputs of reduced precision -------------------------===//
 
 #include "Rules.h"
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -51,6 +52,15 @@ double gptc::reference::roundedInput(Precision precision, double x) {
              : rounded;
 }
 
+double gptc::reference::roundingError(Precision precision, double magnitude) {
+  if (precision <= Precision::Single)
+    return 0;
+  const Format format = formatOf(precision);
+  int exponent = std::max(std::ilogb(std::min(magnitude, format.largest)),
+                          format.leastExponent);
+  return std::ldexp(1.0, exponent - format.bits);
+}
+
 llvm::ArrayRef<double> Rounding::inputs(llvm::ArrayRef<double> values,
                                         std::vector<double> &room) const {
   if (precision <= Precision::Single)
@@ -58,5 +68,15 @@ llvm::ArrayRef<double> Rounding::inputs(llvm::ArrayRef<double> values,
   room.clear();
   for (double value : values)
     room.push_back(input(value));
+  return room;
+}
+
+llvm::ArrayRef<double> Rounding::cachedInputs(llvm::ArrayRef<double> values,
+                                              std::vector<double> &room) const {
+  if (precision == Precision::Double || cached <= Precision::Single)
+    return inputs(values, room);
+  room.clear();
+  for (double value : values)
+    room.push_back(cachedInput(value));
   return room;
 }

@@ -22,6 +22,7 @@ namespace gptc::reference {
 /// arithmetic: 53 >= 2 * 24 + 2).
 struct Rounding {
   Precision precision = Precision::Double;
+  Precision cached = Precision::Single; ///< of keys and values
 
   double operator()(double x) const {
     return precision == Precision::Double
@@ -32,9 +33,15 @@ struct Rounding {
   double input(double x) const {
     return precision <= Precision::Single ? x : roundedInput(precision, x);
   }
+  /// One that is a key or a value, or may be.
+  double cachedInput(double x) const {
+    return input(precision == Precision::Double ? x : roundedInput(cached, x));
+  }
   /// `values` as such inputs: themselves, or rounded into `room`.
   llvm::ArrayRef<double> inputs(llvm::ArrayRef<double> values,
                                 std::vector<double> &room) const;
+  llvm::ArrayRef<double> cachedInputs(llvm::ArrayRef<double> values,
+                                      std::vector<double> &room) const;
 };
 
 /// One evaluation: the op, its operands, and what to add to the cache layer

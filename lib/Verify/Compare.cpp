@@ -6,6 +6,7 @@
 #include <limits>
 
 using namespace gptc::verify;
+using gptc::reference::Precision;
 using gptc::reference::Tensor;
 
 /// 0 for equal infinities; NaN if either is NaN.
@@ -44,14 +45,21 @@ static double inF32(double value) {
              : value;
 }
 
+/// The same of an element of 16 bits.
+static double held(double value, Precision stored) {
+  double f32 = inF32(value), rounded = roundedInput(stored, f32);
+  return std::isinf(rounded) ? rounded : f32;
+}
+
 Difference gptc::verify::compare(llvm::ArrayRef<double> exact,
                                  llvm::ArrayRef<double> plain,
-                                 llvm::ArrayRef<double> actual) {
+                                 llvm::ArrayRef<double> actual,
+                                 Precision stored) {
   Difference result;
   double squares = 0.0, plainError = 0.0;
   int64_t finite = 0;
   for (size_t i = 0; i < exact.size(); ++i) {
-    double value = inF32(exact[i]);
+    double value = held(exact[i], stored);
     if (std::isfinite(value)) {
       ++finite;
       result.largest = std::max(result.largest, std::fabs(value));
@@ -69,7 +77,8 @@ Difference gptc::verify::compare(llvm::ArrayRef<double> exact,
     result.actual = actual[i];
   }
   result.rms = finite ? std::sqrt(squares / static_cast<double>(finite)) : 0.0;
-  result.bound = 2 * plainError + ulpFloor * ulp * result.largest;
+  result.bound = 2 * plainError + ulpFloor * ulp * result.largest +
+                 roundingError(stored, result.largest);
   return result;
 }
 
@@ -115,11 +124,13 @@ static Difference compareColumns(const Tensor &exact,
 }
 
 Difference gptc::verify::compare(const Tensor &exact, const Tensor &plain,
-                                 llvm::ArrayRef<double> actual) {
+                                 llvm::ArrayRef<double> actual,
+                                 Precision stored) {
   bool isInt = exact.kind == Tensor::Kind::Int;
   if (!exact.among || !plain.among || exact.among == plain.among)
-    return isInt ? compareInts(elementsOf(exact), elementsOf(plain), actual)
-                 : compare(elementsOf(exact), elementsOf(plain), actual);
+    return isInt
+               ? compareInts(elementsOf(exact), elementsOf(plain), actual)
+               : compare(elementsOf(exact), elementsOf(plain), actual, stored);
   const std::vector<double> &numbers = plain.among->data;
   double bound = compare(exact.among->data, numbers, numbers).bound;
   if (isInt)

@@ -36,13 +36,20 @@ enum class Precision { Double, Single, TF32, BF16, F16 };
 /// and Single leaves it alone. What is too large for the format is infinite.
 double roundedInput(Precision precision, double x);
 
+/// The most by which that changes a number up to `magnitude` that the format
+/// can hold: half of the last place there. 0 for Double and Single.
+double roundingError(Precision precision, double magnitude);
+
 class Evaluator {
 public:
   /// `weights` may be null when no extern global is loaded, and must outlive
-  /// the evaluator.
+  /// the evaluator. Keys and values (k and v of attention, the right operand of
+  /// matmul) are rounded to `cached` first, as a KV cache of such elements
+  /// does; Double rounds nothing.
   explicit Evaluator(WeightSource *weights = nullptr,
-                     Precision precision = Precision::Double)
-      : weights(weights), precision(precision) {}
+                     Precision precision = Precision::Double,
+                     Precision cached = Precision::Single)
+      : weights(weights), precision(precision), cached(cached) {}
 
   /// The results of calling `function`; caches among `args` are written.
   mlir::FailureOr<Results> run(mlir::func::FuncOp function,
@@ -65,7 +72,7 @@ private:
   mlir::FailureOr<Results> loadGlobal(mlir::ml_program::GlobalLoadConstOp op);
 
   WeightSource *weights;
-  Precision precision;
+  Precision precision, cached;
   int depth = 0;
   /// Added to the cache layer that an op names: set by the call of a kernel.
   int64_t layerBase = 0;

@@ -8,13 +8,16 @@
 // summation; the floor covers tensors so small that the plain computation was
 // lucky, and polynomials of exp and its kin, which are right to a few units.
 // How badly an operand's own rounding shows (the condition) is in the plain
-// error where the operands of the exact computation are not f32.
+// error where the operands of the exact computation are not f32. A result that
+// lies in memory in 16 bits has been rounded once more: half of the last place
+// of its largest element.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef GPTC_VERIFY_COMPARE_H
 #define GPTC_VERIFY_COMPARE_H
 
+#include "gptc/Reference/Evaluator.h"
 #include "gptc/Reference/Tensor.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
@@ -51,9 +54,11 @@ struct Difference {
 std::vector<double> elementsOf(const reference::Tensor &tensor);
 
 /// The three have one size. `exact` and `plain` are the reference's result in
-/// double and in the precision of the plain computation.
+/// double and in the precision of the plain computation; `stored` is that to
+/// which `actual` was rounded when it was written.
 Difference compare(llvm::ArrayRef<double> exact, llvm::ArrayRef<double> plain,
-                   llvm::ArrayRef<double> actual);
+                   llvm::ArrayRef<double> actual,
+                   reference::Precision stored = reference::Precision::Single);
 
 /// The same of tensors. Integers have no bound: each is the one of `exact`, or
 /// of `plain` where rounding makes another one. But what argmax chose has the
@@ -64,7 +69,8 @@ Difference compare(llvm::ArrayRef<double> exact, llvm::ArrayRef<double> plain,
 /// another column.
 Difference compare(const reference::Tensor &exact,
                    const reference::Tensor &plain,
-                   llvm::ArrayRef<double> actual);
+                   llvm::ArrayRef<double> actual,
+                   reference::Precision stored = reference::Precision::Single);
 
 } // namespace gptc::verify
 

@@ -222,7 +222,8 @@ std::optional<BenchResult> gptc::host::bench(const BenchRequest &request,
   if (!bytes)
     return std::nullopt;
   result.kvBytes = limits.pages * info.kv_page_bytes;
-  result.workspaceBytes = *bytes - result.kvBytes;
+  // Little of it may fit into what the driver already held.
+  result.workspaceBytes = std::max<int64_t>(*bytes - result.kvBytes, 0);
 
   auto opened = package.open(nullptr, error);
   if (!opened)

@@ -11,11 +11,12 @@ namespace {
 class PrecisionTest : public EvaluateTest {
 protected:
   std::vector<double> plain(Precision precision, llvm::StringRef text,
-                            llvm::ArrayRef<TensorRef> args) {
+                            llvm::ArrayRef<TensorRef> args,
+                            Precision cached = Precision::Single) {
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << messages;
     auto function = module->lookupSymbol<func::FuncOp>("f");
-    auto results = Evaluator(nullptr, precision).run(function, args);
+    auto results = Evaluator(nullptr, precision, cached).run(function, args);
     EXPECT_TRUE(succeeded(results)) << messages;
     return results->front()->data;
   }
@@ -182,4 +183,60 @@ TEST_F(PrecisionTest, AttentionRoundsItsInputs) {
   // e / (1 + e) and 1 / (1 + e) in bf16.
   EXPECT_EQ(attend({1, 0}, {1, 0, 0, 0}, {1, 0, 0, 1}),
             (std::vector<double>{0.73046875, 0.26953125}));
+}
+
+//===----------------------------------------------------------------------===//
+// Keys and values as a cache holds them
+//===----------------------------------------------------------------------===//
+
+/// In attention and in the matmuls of a graph: keys and values, nothing else,
+/// and not in double.
+TEST_F(PrecisionTest, KeysAndValuesAreRoundedAsCached) {
+  const char *fused = R"(
+    func.func @f(%q: tensor<1x1x2xf32>, %k: tensor<1x2x2xf32>, %v: tensor<1x2x2xf32>) -> tensor<1x1x2xf32> {
+      %o = gpt.flash_attention %q, %k, %v scale 1.0 groups 1 : tensor<1x1x2xf32>, tensor<1x2x2xf32>
+      return %o : tensor<1x1x2xf32>
+    })";
+  const char *written = R"(
+    func.func @f(%q: tensor<1x1x2xf32>, %k: tensor<1x2x2xf32>, %v: tensor<1x2x2xf32>) -> tensor<1x1x2xf32> {
+      %s = gpt.matmul %q, %k transpose_b groups 1 : tensor<1x1x2xf32>, tensor<1x2x2xf32> -> tensor<1x1x2xf32>
+      %p = gpt.softmax %s : tensor<1x1x2xf32>
+      %o = gpt.matmul %p, %v groups 1 : tensor<1x1x2xf32>, tensor<1x2x2xf32> -> tensor<1x1x2xf32>
+      return %o : tensor<1x1x2xf32>
+    })";
+  const double fine = 1 + 0x1p-12; // 1 in bf16 and f16
+  using Numbers = std::vector<double>;
+  for (const char *text : {fused, written})
+    for (auto [precision, cached] :
+         {std::pair(Precision::Single, Precision::BF16),
+          {Precision::Single, Precision::F16},
+          {Precision::TF32, Precision::BF16},
+          {Precision::Double, Precision::BF16}}) {
+      auto attend = [&, precision = precision,
+                     cached = cached](Numbers q, Numbers k, Numbers v) {
+        return plain(precision, text,
+                     {makeTensor({1, 1, 2}, q), makeTensor({1, 2, 2}, k),
+                      makeTensor({1, 2, 2}, v)},
+                     cached);
+      };
+      const bool rounds = precision != Precision::Double;
+      Numbers usual = attend({1, 0}, {1, 0, 0, 0}, {1, 2, 3, 4});
+      EXPECT_EQ(attend({1, 0}, {fine, 0, 0, 0}, {1, 2, 3, 4}) == usual, rounds);
+      EXPECT_EQ(attend({1, 0}, {1, 0, 0, 0}, {fine, 2, 3, 4}) == usual, rounds);
+      if (precision == Precision::Single) {
+        EXPECT_NE(attend({fine, 0}, {1, 0, 0, 0}, {1, 2, 3, 4}), usual);
+      }
+    }
+}
+
+TEST(RoundingErrorTest, HalfOfTheLastPlace) {
+  EXPECT_EQ(roundingError(Precision::BF16, 1), 0x1p-8);
+  EXPECT_EQ(roundingError(Precision::BF16, 1.99), 0x1p-8);
+  EXPECT_EQ(roundingError(Precision::TF32, 2), 0x1p-10);
+  EXPECT_EQ(roundingError(Precision::F16, 0), 0x1p-25);
+  EXPECT_EQ(roundingError(Precision::F16, 1e30), 16);
+  EXPECT_EQ(roundingError(Precision::Single, 1), 0);
+  // A tie is off by exactly that.
+  EXPECT_EQ(1 + 0x1p-8 - roundedInput(Precision::BF16, 1 + 0x1p-8),
+            roundingError(Precision::BF16, 1));
 }

@@ -61,6 +61,29 @@ TEST(CompareTest, WorseIsNearerToTheBound) {
   EXPECT_TRUE(compare({1}, {1}, {1.1}).worseThan(wide));
 }
 
+TEST(CompareTest, SixteenBitsAreRoundedOnce) {
+  using gptc::reference::Precision;
+  // Half of the last place of 1.5: 8 significant bits, 11.
+  auto accepts = [](double actual, Precision stored) {
+    return compare({1.5, 0}, {1.5, 0}, {actual, 0}, stored).ok();
+  };
+  const double rest = ulpFloor * ulp * 1.5;
+  EXPECT_TRUE(accepts(1.5 + 0x1p-8 + rest, Precision::BF16));
+  EXPECT_FALSE(accepts(1.5 + 0x1.1p-8 + rest, Precision::BF16));
+  EXPECT_TRUE(accepts(1.5 - 0x1p-11 - rest, Precision::F16));
+  EXPECT_FALSE(accepts(1.5 - 0x1.1p-11 - rest, Precision::F16));
+  EXPECT_FALSE(accepts(1.5 + 0x1p-11, Precision::Single));
+  // Denormals of f16 are 2^-24 apart.
+  EXPECT_TRUE(compare({0x1p-25}, {0x1p-25}, {0}, Precision::F16).ok());
+  EXPECT_FALSE(compare({0x1.2p-25}, {0x1.2p-25}, {0}, Precision::F16).ok());
+  // What the element cannot hold is infinite, and nothing else is.
+  EXPECT_TRUE(compare({1e5, 1}, {1e5, 1}, {inf, 1}, Precision::F16).ok());
+  EXPECT_FALSE(compare({6e4, 1}, {6e4, 1}, {inf, 1}, Precision::F16).ok());
+  EXPECT_FALSE(compare({1e5, 1}, {1e5, 1}, {65504, 1}, Precision::F16).ok());
+  EXPECT_FALSE(compare({1e5, 1}, {1e5, 1}, {inf, 1}, Precision::BF16).ok());
+  EXPECT_FALSE(compare({1, 1}, {1, 1}, {1, NAN}, Precision::BF16).ok());
+}
+
 static gptc::reference::Tensor chosenAmong(std::vector<double> numbers,
                                            int64_t block,
                                            std::vector<int64_t> columns) {
