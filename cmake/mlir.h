@@ -1,5 +1,5 @@
-// What nearly every compiler file needs. Nothing of gptc's own is here, so a
-// change in the project never rebuilds it.
+// What nearly every compiler file needs. Of gptc's own only the dialect is here,
+// which most of them include anyway.
 #pragma once
 // LLVM is built with NDEBUG, which decides whether a statistic, and a pass that
 // has some, holds its counter: the only layout that does.
@@ -8,6 +8,7 @@
 #include "llvm/ADT/Statistic.h"
 #undef NDEBUG
 #endif
+#include "gptc/Dialect/Gpt/Gpt.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
