@@ -98,7 +98,8 @@ static bool dequantizes(const nlohmann::json &manifest) {
     return false;
   return std::ranges::any_of(*weights, [](const nlohmann::json &weight) {
     return weight.is_object() && weight.value("layout", "") == "panel" &&
-           weight.value("dtype", "") != weight.value("packed_dtype", "");
+           weight.value("dtype", "") != "f32" &&
+           weight.value("packed_dtype", "") == "f32";
   });
 }
 
@@ -157,17 +158,22 @@ int CheckedModel::makeKernels(const std::string &path,
       if (textOf(level, "target") == target)
         hash = textOf(level, "program_hash");
   PackageOptions options = optionsOf(package);
+  auto precision = symbolizePrecision(options.precision);
+  if (!precision)
+    return report(package.folder() + ": unknown precision " +
+                  options.precision);
 
   // -march=native is the level with this machine's cache sizes.
   std::string error, got;
   llvm::SmallVector<std::string> marches{target};
-  if (auto native = lookupTarget("native", error);
+  if (auto native = lookupTarget("native", error, *precision);
       native && native->name == target)
     marches.insert(marches.begin(), "native");
   for (const std::string &march : marches) {
     // The host's side of a package for a GPU runs on any CPU.
     auto description =
-        lookupTarget(options.gpu.empty() ? march : "x86-64", error);
+        options.gpu.empty() ? lookupTarget(march, error, *precision)
+                            : lookupTarget("x86-64", error);
     if (!description)
       return report(package.folder() + ": " + error);
     if (several)

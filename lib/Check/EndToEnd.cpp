@@ -58,8 +58,8 @@ int EndToEnd::evaluate(func::FuncOp function, llvm::ArrayRef<TensorRef> args,
                        Precision cached, Results &exact, Results &plain) {
   auto inputs = symbolizePrecision(package.info().precision);
   if (!inputs)
-    return report(fmt::format("{}: expected the precision f32, tf32, bf16 or "
-                              "f16, got '{}'",
+    return report(fmt::format("{}: expected the precision f32, tf32, bf16, "
+                              "f16 or int8, got '{}'",
                               package.folder(), package.info().precision));
   for (auto [precision, into] : {std::pair(Precision::Double, &exact),
                                  std::pair(plainPrecision(*inputs), &plain)}) {

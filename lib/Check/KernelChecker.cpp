@@ -5,6 +5,7 @@
 #include "Pages.h"
 #include "gptc/Kernel/Weights.h"
 #include "gptc/Kernel/Workspace.h"
+#include "gptc/Schedule/Schedule.h"
 #include <cstring>
 
 using namespace mlir;
@@ -22,6 +23,8 @@ Precision gptc::check::plainPrecision(InputPrecision inputs) {
     return Precision::BF16;
   case InputPrecision::F16:
     return Precision::F16;
+  case InputPrecision::INT8:
+    return Precision::Int8;
   }
   llvm_unreachable("a precision that is none of these");
 }
@@ -46,16 +49,35 @@ static std::optional<gptc_dtype> keptAs(gpt::KernelOp kernel, unsigned index) {
   return std::nullopt;
 }
 
-/// What the launches of a call of these sizes round inputs to.
-static InputPrecision inputsOf(const PackageModel &plan,
-                               const PlannedCall &call,
-                               const gptc_event &event) {
-  if (!plan.gpu)
-    return InputPrecision::F32;
+/// Whether every weight of a kernel is stored in blocks.
+static bool hasOnlyBlocks(gpt::KernelOp kernel) {
+  KernelGemm gemm = kernelGemm(kernel);
+  return llvm::all_of(gemm.sections, [](const KernelGemm::Section &s) {
+    return !llvm::is_contained(s.storage, gpt::Storage::I8x4);
+  });
+}
+
+/// How a call of these sizes computes.
+static Precision precisionOf(const PackageModel &plan, const PlannedCall &call,
+                             const gptc_event &event) {
+  gpt::KernelOp kernel = call.kernel;
+  if (!plan.gpu && isa<gpt::EmbeddingOp>(kernel.kernelOp())) {
+    auto storage = kernel.getArgAttrOfType<StringAttr>(0, "gpt.storage");
+    StringRef name = storage ? storage.getValue() : "";
+    return name == "bf16x2" ? Precision::BF16
+           : name == "i8x4" ? Precision::Int8
+                            : Precision::Single;
+  }
+  if (!plan.gpu) {
+    Precision precision = plainPrecision(kernelInputs(kernel));
+    return precision == Precision::Int8 && hasOnlyBlocks(kernel)
+               ? Precision::Int8Blocks
+               : precision;
+  }
   const int64_t rows = event.dim_count ? event.dims[0] : 0;
-  for (const CudaVariant &variant : plan.gpu->find(call.kernel).variants)
+  for (const CudaVariant &variant : plan.gpu->find(kernel).variants)
     if (rows <= variant.mostRows)
-      return variant.inputs;
+      return plainPrecision(variant.inputs);
   llvm_unreachable("the last variant fits all");
 }
 
@@ -168,7 +190,7 @@ bool KernelChecker::check(const gptc_event &event) {
   AppendedRows exactRows, plainRows, actualRows;
   if (append)
     exactRows = append->fromCache(*cache->cache);
-  Evaluator plain(weights, plainPrecision(inputsOf(plan, call, event)));
+  Evaluator plain(weights, precisionOf(plan, call, event));
   FailureOr<Results> single = plain.evalOp(op, operands);
   if (mlir::failed(single))
     return false;

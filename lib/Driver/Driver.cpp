@@ -112,7 +112,8 @@ static bool knowsMarch(const Options &options, std::string &error) {
   if (options.action != Options::Action::Compile)
     return true;
   return options.cuda ? lookupCudaTarget(options.march, error).has_value()
-                      : lookupTargets(options.march, error).has_value();
+                      : lookupTargets(options.march, error, *options.precision)
+                            .has_value();
 }
 
 int gptc::driverMain(int argc, const char *const *argv) {

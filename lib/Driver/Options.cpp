@@ -137,12 +137,12 @@ static llvm::ArrayRef<Option> table() {
          return oneOf("--target", value, {"cpu", "cuda"});
        }},
       {"--precision", Form::Equals, "P",
-       "arithmetic of GEMM and attention: f32 (default of cpu); of cuda also "
-       "tf32, bf16 (default), f16",
+       "arithmetic of GEMM and attention: f32 (default of cpu), bf16, "
+       "int8; of cuda f32, tf32, bf16 (default), f16",
        [](Options &o, StringRef value) {
          o.precision = symbolizePrecision(value);
-         return oneOf("--precision", value, {"f32", "tf32", "bf16", "f16"},
-                      {"int8"});
+         return oneOf("--precision", value,
+                      {"f32", "tf32", "bf16", "f16", "int8"});
        }},
       {"--weights", Form::Equals, "FORMAT",
        "how weights lie in the package: stored (default), f32",
@@ -267,14 +267,23 @@ static std::string targetConflict(Options &options) {
   if (!options.precision)
     options.precision =
         options.cuda ? InputPrecision::BF16 : InputPrecision::F32;
-  if (!options.cuda && *options.precision != InputPrecision::F32)
+  if (!options.cuda && *options.precision != InputPrecision::F32 &&
+      *options.precision != InputPrecision::BF16 &&
+      *options.precision != InputPrecision::INT8)
     return fmt::format("--precision={} is not supported by this version with "
-                       "--target=cpu; expected f32",
+                       "--target=cpu; expected f32, bf16 or int8",
                        stringifyPrecision(*options.precision).str());
+  if (options.cuda && *options.precision == InputPrecision::INT8)
+    return "--precision=int8 is not supported by this version with "
+           "--target=cuda; expected f32, tf32, bf16 or f16";
+  if (*options.precision == InputPrecision::INT8 && options.dequantize)
+    return "--weights=f32 does not go with --precision=int8, which reads "
+           "weights as int8 or as they are stored in blocks; expected "
+           "--weights=stored";
   if (!options.kvGiven)
-    options.kv = *options.precision == InputPrecision::TF32
-                     ? "f32"
-                     : stringifyPrecision(*options.precision).str();
+    options.kv = options.cuda && *options.precision != InputPrecision::TF32
+                     ? stringifyPrecision(*options.precision).str()
+                     : "f32";
   if (!options.cuda && options.kv != "f32")
     return fmt::format("--kv={} is not supported by this version with "
                        "--target=cpu; expected f32",

@@ -100,7 +100,7 @@ bool Compilation::findTargets() {
     levels.push_back({*lookupTarget("x86-64", error), {}, {}});
     return true;
   }
-  auto targets = lookupTargets(options.march, error);
+  auto targets = lookupTargets(options.march, error, *options.precision);
   if (!targets)
     return fail(error);
   for (TargetDesc &target : *targets) {

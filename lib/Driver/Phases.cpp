@@ -127,6 +127,8 @@ bool Compilation::kernel() {
       !runPasses(moduleOp, [&](OpPassManager &manager) {
         OutlineKernelsOptions outline;
         outline.dequantize = options.dequantize;
+        if (!options.cuda)
+          outline.precision = stringifyPrecision(*options.precision);
         manager.addPass(createOutlineKernels(outline));
         manager.addPass(createVerifyOutlined());
       }))
@@ -150,8 +152,9 @@ bool Compilation::schedule() {
     moduleOp = *level.scheduled;
     if (!runPasses(moduleOp,
                    [&](OpPassManager &manager) {
-                     manager.addPass(
-                         createSelectSchedule({level.target.march}));
+                     manager.addPass(createSelectSchedule(
+                         {level.target.march,
+                          stringifyPrecision(*options.precision).str()}));
                    }) ||
         !emitModule(Emit::Kernels, levelInfix(level) + ".kernels.mlir",
                     moduleOp))
@@ -166,6 +169,7 @@ bool Compilation::generate() {
     wanted.name = name;
     wanted.optimization = options.optimization;
     wanted.dequantize = options.dequantize;
+    wanted.precision = stringifyPrecision(*options.precision);
     wanted.disabledFusions = options.disabledFusions;
     if (levels.size() > 1)
       wanted.suffix = levelSuffix(level.target);

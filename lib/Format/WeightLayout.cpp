@@ -12,7 +12,7 @@
 // d * code + m is rounded once (d * code is exact: 11 + 4 bits).
 //
 // Refuses (-1): block formats stored [K, N], a K that is no multiple of the
-// block, a packed format that is neither the source's nor f32, i32.
+// block, a packed format that the header does not allow, i32.
 //
 // Source of the block formats: ggml's Q8_0, Q4_0 and Q4_1.
 //
@@ -65,17 +65,42 @@ struct BF16 {
   }
 };
 
+/// To nearest, ties to even; a NaN stays one.
+uint32_t roundToBF16(float x) {
+  uint32_t bits = load<uint32_t>(&x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return bits >> 16 | 0x40u;
+  return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+uint32_t pairOfBF16(float even, float odd) {
+  return roundToBF16(even) | roundToBF16(odd) << 16;
+}
+
+// How `group` elements, neighbours in k, become one of a panel.
+
 /// Keeps the stored bits.
 template <typename Format> struct Keep {
   using In = typename Format::Stored;
   using Out = typename Format::Stored;
-  static Out convert(In x) { return x; }
+  static constexpr int64_t group = 1;
+  static Out convert(const In *x) { return *x; }
 };
 /// Widens to f32.
 template <typename Format> struct Widen {
   using In = typename Format::Stored;
   using Out = float;
-  static Out convert(In x) { return Format::toFloat(x); }
+  static constexpr int64_t group = 1;
+  static Out convert(const In *x) { return Format::toFloat(*x); }
+};
+/// Rounds to a pair of bf16.
+template <typename Format> struct Pair {
+  using In = typename Format::Stored;
+  using Out = uint32_t;
+  static constexpr int64_t group = 2;
+  static Out convert(const In *x) {
+    return pairOfBF16(Format::toFloat(x[0]), Format::toFloat(x[1]));
+  }
 };
 
 /// The feature of the source that is packed as feature i.
@@ -91,11 +116,12 @@ void packTransposed(const gptc_weight_desc &w, const char *source,
                     typename Convert::Out *out) {
   using In = typename Convert::In;
   using Out = typename Convert::Out;
-  const int64_t nr = w.panel, k = w.k;
-  for (int64_t n = 0; n < w.n; n += nr, out += nr * k) {
+  constexpr int64_t group = Convert::group;
+  const int64_t nr = w.panel, k = w.k, rows = (k + group - 1) / group;
+  for (int64_t n = 0; n < w.n; n += nr, out += nr * rows) {
     int64_t features = smaller(nr, w.n - n);
     if (features < nr)
-      memset(out, 0, sizeof(Out) * nr * k);
+      memset(out, 0, sizeof(Out) * nr * rows);
     auto row = [&](int64_t j) {
       return source + sourceFeature(w, n + j) * k * sizeof(In);
     };
@@ -104,13 +130,17 @@ void packTransposed(const gptc_weight_desc &w, const char *source,
       for (int64_t j = 0; j < features; ++j) {
         In line[transposeK];
         memcpy(line, row(j) + k0 * sizeof(In), sizeof(line));
-        Out *to = out + k0 * nr + j;
-        for (int64_t i = 0; i < transposeK; ++i)
-          to[i * nr] = Convert::convert(line[i]);
+        Out *to = out + k0 / group * nr + j;
+        for (int64_t i = 0; i < transposeK / group; ++i)
+          to[i * nr] = Convert::convert(line + i * group);
       }
-    for (; k0 < k; ++k0)
-      for (int64_t j = 0; j < features; ++j)
-        out[k0 * nr + j] = Convert::convert(load<In>(row(j) + k0 * sizeof(In)));
+    for (; k0 < k; k0 += group)
+      for (int64_t j = 0; j < features; ++j) {
+        In few[group] = {};
+        memcpy(few, row(j) + k0 * sizeof(In),
+               smaller(group, k - k0) * sizeof(In));
+        out[k0 / group * nr + j] = Convert::convert(few);
+      }
   }
 }
 
@@ -119,14 +149,20 @@ template <typename Convert>
 void packStraight(const gptc_weight_desc &w, const char *source,
                   typename Convert::Out *out) {
   using In = typename Convert::In;
-  const int64_t nr = w.panel, k = w.k;
+  constexpr int64_t group = Convert::group;
+  const int64_t nr = w.panel, k = w.k, pitch = w.source_cols * sizeof(In);
   for (int64_t n = 0; n < w.n; n += nr) {
     int64_t features = smaller(nr, w.n - n);
     const char *row = source;
-    for (int64_t i = 0; i < k; ++i, row += w.source_cols * sizeof(In)) {
-      for (int64_t j = 0; j < features; ++j)
-        out[j] = Convert::convert(
-            load<In>(row + sourceFeature(w, n + j) * sizeof(In)));
+    for (int64_t i = 0; i < k; i += group, row += group * pitch) {
+      int64_t count = smaller(group, k - i);
+      for (int64_t j = 0; j < features; ++j) {
+        In column[group] = {};
+        for (int64_t g = 0; g < count; ++g)
+          column[g] = load<In>(row + g * pitch +
+                               sourceFeature(w, n + j) * sizeof(In));
+        out[j] = Convert::convert(column);
+      }
       for (int64_t j = features; j < nr; ++j)
         out[j] = 0;
       out += nr;
@@ -134,12 +170,51 @@ void packStraight(const gptc_weight_desc &w, const char *source,
   }
 }
 
+/// Codes with a scale for each feature, from rows of either kind. Numbers that
+/// are not finite leave a scale that is not.
+template <typename Format>
+void packChannels(const gptc_weight_desc &w, const char *source, char *out) {
+  using In = typename Format::Stored;
+  const int64_t nr = w.panel, k = w.k, quads = (k + 3) / 4;
+  const int64_t along = w.in_out ? w.source_cols : 1;
+  for (int64_t n = 0; n < w.n; n += nr, out += quads * nr * 4 + nr * 4)
+    for (int64_t j = 0; j < nr; ++j) {
+      const bool exists = n + j < w.n;
+      const int64_t feature = exists ? sourceFeature(w, n + j) : 0;
+      const char *from =
+          source + (w.in_out ? feature : feature * k) * sizeof(In);
+      auto value = [&](int64_t i) {
+        return exists && i < k ? Format::toFloat(
+                                     load<In>(from + i * along * sizeof(In)))
+                               : 0.0f;
+      };
+      float largest = 0, finite = 0; // finite: 0, or NaN
+      for (int64_t i = 0; i < k; ++i) {
+        float x = value(i), magnitude = x < 0 ? -x : x;
+        largest = magnitude > largest ? magnitude : largest;
+        finite += x * 0.0f;
+      }
+      float scale = largest / 127 + finite;
+      float inverse = largest > 0 ? 127 / largest : 0;
+      for (int64_t i = 0; i < quads * 4; ++i) {
+        float code = value(i) * inverse;
+        code = code > -127.0f ? (code < 127.0f ? code : 127.0f) : -127.0f;
+        // To nearest, ties to even, by the rounding of the sum.
+        code = (code + 0x1.8p23f) - 0x1.8p23f;
+        out[(i / 4 * nr + j) * 4 + i % 4] =
+            static_cast<char>(static_cast<int32_t>(code) + 128);
+      }
+      memcpy(out + quads * nr * 4 + j * 4, &scale, 4);
+    }
+}
+
 template <typename Convert>
 void packVector(const gptc_weight_desc &w, const char *source, float *out) {
   using In = typename Convert::In;
-  for (int64_t j = 0; j < w.n; ++j)
-    out[j] =
-        Convert::convert(load<In>(source + sourceFeature(w, j) * sizeof(In)));
+  for (int64_t j = 0; j < w.n; ++j) {
+    In x = load<In>(source + sourceFeature(w, j) * sizeof(In));
+    out[j] = Convert::convert(&x);
+  }
 }
 
 template <typename Format>
@@ -159,6 +234,12 @@ int packScalars(const gptc_weight_desc &w, int32_t format, const char *source,
     return pack(Keep<Format>());
   if (w.packed_dtype == GPTC_F32)
     return pack(Widen<Format>());
+  if (w.packed_dtype == GPTC_PACKED_BF16X2)
+    return pack(Pair<Format>());
+  if (w.packed_dtype == GPTC_PACKED_I8X4) {
+    packChannels<Format>(w, source, out);
+    return 0;
+  }
   return -1;
 }
 
@@ -201,6 +282,14 @@ void dequantizeBlock(int32_t dtype, const Block &block, float *out,
   }
 }
 
+void storePairs(int32_t dtype, const Block &block, uint32_t *out,
+                int64_t stride) {
+  float values[blockK];
+  dequantizeBlock(dtype, block, values, 1);
+  for (int64_t i = 0; i < blockK / 2; ++i)
+    out[i * stride] = pairOfBF16(values[2 * i], values[2 * i + 1]);
+}
+
 /// Stores feature j of a block of a panel of nr features; see the header.
 void storeBlock(int32_t dtype, const Block &block, char *panel, int64_t nr,
                 int64_t j) {
@@ -209,6 +298,12 @@ void storeBlock(int32_t dtype, const Block &block, char *panel, int64_t nr,
   if (dtype == GPTC_Q4_1) {
     memcpy(panel + j * 2, &block.minimum, 2);
     panel += nr * 2;
+  }
+  if (dtype == GPTC_PACKED_Q8_0X4) {
+    for (int64_t i = 0; i < blockK; ++i)
+      panel[(i / 4 * nr + j) * 4 + i % 4] =
+          static_cast<char>(block.codes[i] ^ 0x80);
+    return;
   }
   if (dtype == GPTC_Q8_0) {
     for (int64_t i = 0; i < blockK; ++i)
@@ -245,8 +340,11 @@ int packBlocks(const gptc_weight_desc &w, const char *source, char *out) {
     }
     return 0;
   }
-  const bool keep = w.packed_dtype == dtype;
-  if (!keep && w.packed_dtype != GPTC_F32)
+  const bool keep =
+      w.packed_dtype == dtype ||
+      (dtype == GPTC_Q8_0 && w.packed_dtype == GPTC_PACKED_Q8_0X4);
+  const bool pairs = w.packed_dtype == GPTC_PACKED_BF16X2;
+  if (!keep && !pairs && w.packed_dtype != GPTC_F32)
     return -1;
   const int64_t nr = w.panel, blocks = w.k / blockK;
   const uint64_t packedBlock = gptc_panel_bytes(w.packed_dtype, nr, blockK);
@@ -261,7 +359,9 @@ int packBlocks(const gptc_weight_desc &w, const char *source, char *out) {
                   source + (sourceFeature(w, n + j) * blocks + b) * bytes,
                   block);
         if (keep)
-          storeBlock(dtype, block, out, nr, j);
+          storeBlock(w.packed_dtype, block, out, nr, j);
+        else if (pairs)
+          storePairs(dtype, block, reinterpret_cast<uint32_t *>(out) + j, nr);
         else
           dequantizeBlock(dtype, block, reinterpret_cast<float *>(out) + j, nr);
       }
@@ -272,7 +372,12 @@ int packBlocks(const gptc_weight_desc &w, const char *source, char *out) {
 } // namespace
 
 extern "C" uint64_t gptc_panel_bytes(int32_t dtype, int64_t nr, int64_t k) {
-  return gptc_source_bytes(dtype, nr, k);
+  if (dtype == GPTC_PACKED_BF16X2)
+    return static_cast<uint64_t>(nr) * static_cast<uint64_t>((k + 1) / 2) * 4;
+  if (dtype == GPTC_PACKED_I8X4)
+    return static_cast<uint64_t>(nr) * static_cast<uint64_t>((k + 3) / 4 * 4 + 4);
+  return gptc_source_bytes(dtype == GPTC_PACKED_Q8_0X4 ? GPTC_Q8_0 : dtype, nr,
+                           k);
 }
 
 extern "C" uint64_t gptc_source_bytes(int32_t dtype, int64_t rows,

@@ -141,8 +141,12 @@ LogicalResult checkOp(Operation &op) {
 
 class Outliner {
 public:
-  Outliner(ModuleOp module, bool dequantize)
-      : module(module), symbols(module), dequantize(dequantize) {}
+  Outliner(ModuleOp module, bool dequantize, StringRef precision)
+      : module(module), symbols(module), dequantize(dequantize),
+        int8(precision == "int8") {
+    if ((int8 || precision == "bf16") && !dequantize)
+      findFactors();
+  }
 
   LogicalResult run(func::FuncOp entry);
   unsigned numCalls = 0, numKernels = 0;
@@ -150,12 +154,30 @@ public:
 private:
   KernelOp kernelFor(Operation &op);
   Storage storageIn(OpOperand &operand);
+  void findFactors();
 
   ModuleOp module;
   SymbolTable symbols;
-  bool dequantize;
-  llvm::StringMap<KernelOp> kernels; // by their text
+  bool dequantize, int8;
+  llvm::DenseSet<Operation *> factors; // globals that GEMMs round
+  llvm::StringMap<KernelOp> kernels;   // by their text
 };
+
+/// Tables that a GEMM reads as well lie once, rounded.
+void Outliner::findFactors() {
+  module.walk([&](Operation *op) {
+    if (!isa<LinearOp, FusedGemmOp>(op))
+      return;
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto load = loadOf(operand.get());
+      if (!load || useOf(operand) != OperandUse::Panel)
+        continue;
+      ml_program::GlobalOp global = globalOf(load);
+      if (global)
+        factors.insert(global);
+    }
+  });
+}
 
 /// The element format in which the kernel reads an operand.
 Storage Outliner::storageIn(OpOperand &operand) {
@@ -163,7 +185,12 @@ Storage Outliner::storageIn(OpOperand &operand) {
   if (!load || dequantize || useOf(operand) != OperandUse::Panel)
     return Storage::F32;
   ml_program::GlobalOp global = globalOf(load);
-  return global ? storageOf(global) : Storage::F32;
+  Storage storage = global ? storageOf(global) : Storage::F32;
+  if (!factors.contains(global))
+    return storage;
+  if (storage <= Storage::BF16)
+    return int8 ? Storage::I8x4 : Storage::BF16x2;
+  return int8 && storage == Storage::Q8_0 ? Storage::Q8_0x4 : storage;
 }
 
 /// The kernel of `op`, made if there is none that prints alike.
@@ -294,7 +321,7 @@ struct OutlineKernels : gptc::impl::OutlineKernelsBase<OutlineKernels> {
   using OutlineKernelsBase::OutlineKernelsBase;
 
   void runOnOperation() override {
-    Outliner outliner(getOperation(), dequantize);
+    Outliner outliner(getOperation(), dequantize, precision);
     auto entries = llvm::to_vector(getOperation().getOps<func::FuncOp>());
     for (func::FuncOp entry : entries)
       if (!entry.isExternal() && failed(outliner.run(entry)))

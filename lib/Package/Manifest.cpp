@@ -20,7 +20,8 @@ namespace json = llvm::json;
 
 namespace {
 constexpr const char *dtypeNames[] = {"f32",  "f16",  "bf16", "q8_0",
-                                      "q4_0", "q4_1", "i32"};
+                                      "q4_0", "q4_1", "i32",  "bf16x2",
+                                      "i8x4", "q8_0x4"};
 
 class Manifest {
 public:

@@ -31,6 +31,12 @@ gptc_dtype gptc::dtypeOf(Storage storage) {
     return GPTC_Q4_0;
   case Storage::Q4_1:
     return GPTC_Q4_1;
+  case Storage::BF16x2:
+    return gptc_dtype(GPTC_PACKED_BF16X2);
+  case Storage::I8x4:
+    return gptc_dtype(GPTC_PACKED_I8X4);
+  case Storage::Q8_0x4:
+    return gptc_dtype(GPTC_PACKED_Q8_0X4);
   }
   llvm_unreachable("every storage has a format");
 }

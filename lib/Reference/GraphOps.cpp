@@ -30,7 +30,17 @@ static Outcome gatherRows(Operation *op, const Tensor &table, const Tensor &ids,
 }
 
 Outcome gptc::reference::eval(gpt::EmbeddingOp op, const Call &call) {
-  return gatherRows(op, call[op.getTable()], call[op.getIds()], "an id");
+  Outcome rows = gatherRows(op, call[op.getTable()], call[op.getIds()], "an id");
+  if (failed(rows) || call.round.precision <= Precision::Single)
+    return rows;
+  // The table may be a weight of a GEMM, which lies once.
+  auto result = copyOf(*rows->front());
+  if (call.round.precision == Precision::Int8)
+    roundToBytes(result->data, result->rows(), result->columns(), 1,
+                 result->columns());
+  for (double &value : result->data)
+    value = call.round.input(value);
+  return Results{result};
 }
 
 Outcome gptc::reference::eval(gpt::SelectRowsOp op, const Call &call) {
@@ -89,6 +99,17 @@ gptc::reference::affine(const Call &call, const Tensor &x, const Tensor &weight,
   std::vector<double> roomX, roomW;
   const double *in = round.inputs(x.data, roomX).data();
   const double *w = round.inputs(weight.data, roomW).data();
+  if (round.ofBytes()) {
+    const int64_t run = round.precision == Precision::Int8Blocks ? 32 : K;
+    roomX.assign(x.data.begin(), x.data.end());
+    roundToBytes(roomX, T * K / run, run, 1, run);
+    in = roomX.data();
+  }
+  if (round.precision == Precision::Int8) {
+    roomW.assign(weight.data.begin(), weight.data.end());
+    inOut ? roundToBytes(roomW, N, K, N, 1) : roundToBytes(roomW, N, K, 1, K);
+    w = roomW.data();
+  }
   double *y = result->data.data();
   if (inOut) {
     for (int64_t k = 0; k < K; ++k)

@@ -31,7 +31,7 @@ static Format formatOf(Precision precision) {
 }
 
 double gptc::reference::roundedInput(Precision precision, double x) {
-  if (precision <= Precision::Single || !std::isfinite(x))
+  if (precision < Precision::TF32 || !std::isfinite(x))
     return x;
   const Format format = formatOf(precision);
   if (std::fabs(x) < std::ldexp(1.0, format.leastExponent)) {
@@ -53,7 +53,7 @@ double gptc::reference::roundedInput(Precision precision, double x) {
 }
 
 double gptc::reference::roundingError(Precision precision, double magnitude) {
-  if (precision <= Precision::Single)
+  if (precision < Precision::TF32)
     return 0;
   const Format format = formatOf(precision);
   int exponent = std::max(std::ilogb(std::min(magnitude, format.largest)),
@@ -63,7 +63,7 @@ double gptc::reference::roundingError(Precision precision, double magnitude) {
 
 llvm::ArrayRef<double> Rounding::inputs(llvm::ArrayRef<double> values,
                                         std::vector<double> &room) const {
-  if (precision <= Precision::Single)
+  if (precision < Precision::TF32)
     return values;
   room.clear();
   for (double value : values)
@@ -73,10 +73,26 @@ llvm::ArrayRef<double> Rounding::inputs(llvm::ArrayRef<double> values,
 
 llvm::ArrayRef<double> Rounding::cachedInputs(llvm::ArrayRef<double> values,
                                               std::vector<double> &room) const {
-  if (precision == Precision::Double || cached <= Precision::Single)
+  if (precision == Precision::Double || cached < Precision::TF32)
     return inputs(values, room);
   room.clear();
   for (double value : values)
     room.push_back(cachedInput(value));
   return room;
+}
+
+void gptc::reference::roundToBytes(std::vector<double> &values, int64_t count,
+                                   int64_t length, int64_t step, int64_t next) {
+  for (int64_t run = 0; run < count; ++run) {
+    double *at = values.data() + run * next, largest = 0, finite = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      largest = std::max(largest, std::fabs(at[i * step]));
+      finite += at[i * step] * 0.0;
+    }
+    const double scale = largest / 127 + finite;
+    for (int64_t i = 0; i < length; ++i)
+      at[i * step] = largest > 0 || finite != 0
+                         ? std::nearbyint(at[i * step] / scale) * scale
+                         : 0;
+  }
 }

@@ -31,7 +31,7 @@ struct Rounding {
   }
   /// An input of a product of matrices.
   double input(double x) const {
-    return precision <= Precision::Single ? x : roundedInput(precision, x);
+    return precision < Precision::TF32 ? x : roundedInput(precision, x);
   }
   /// One that is a key or a value, or may be.
   double cachedInput(double x) const {
@@ -42,7 +42,16 @@ struct Rounding {
                                 std::vector<double> &room) const;
   llvm::ArrayRef<double> cachedInputs(llvm::ArrayRef<double> values,
                                       std::vector<double> &room) const;
+  bool ofBytes() const {
+    return precision == Precision::Int8 || precision == Precision::Int8Blocks;
+  }
 };
+
+/// Rounds `count` runs of `length` numbers `step` apart, `next` from one run's
+/// first to the next's, to whole multiples of a 127th of their largest
+/// magnitude. A run that is not finite becomes NaN.
+void roundToBytes(std::vector<double> &values, int64_t count, int64_t length,
+                  int64_t step, int64_t next);
 
 /// One evaluation: the op, its operands, and what to add to the cache layer
 /// that the op names (a kernel's body says 0; the call of the kernel says

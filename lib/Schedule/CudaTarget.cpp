@@ -59,23 +59,3 @@ std::optional<CudaTarget> gptc::lookupCudaTarget(StringRef march,
                       : fmt::format("; did you mean '{}'?", nearest.str()));
   return std::nullopt;
 }
-
-static constexpr std::pair<StringRef, InputPrecision> precisions[] = {
-    {"f32", InputPrecision::F32},
-    {"tf32", InputPrecision::TF32},
-    {"bf16", InputPrecision::BF16},
-    {"f16", InputPrecision::F16}};
-
-StringRef gptc::stringifyPrecision(InputPrecision precision) {
-  for (auto [name, value] : precisions)
-    if (value == precision)
-      return name;
-  return "";
-}
-
-std::optional<InputPrecision> gptc::symbolizePrecision(StringRef name) {
-  for (auto [known, value] : precisions)
-    if (known == name)
-      return value;
-  return std::nullopt;
-}

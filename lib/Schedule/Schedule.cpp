@@ -6,18 +6,24 @@ using namespace mlir;
 using namespace gptc;
 
 GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
-                                const TargetDesc &t) {
+                                bool blockSums, const TargetDesc &t) {
   GemmSchedule s;
-  s.rowTile = t.tileRows();
+  // Two sums a column, and registers for codes and scales.
+  s.rowTile = blockSums ? (t.registers - 8) / 4 : t.tileRows();
   s.panel = t.panelWidth();
   s.unit = whole ? std::lcm(s.panel, whole) / s.panel : 1;
   // Four panels give one row eight chains of multiply-adds: latency 4 times two
   // ports.
   s.group = s.unit * ((4 + s.unit - 1) / s.unit);
-  // Half of L2 for packed rows; the other half holds the panel that they meet.
-  // More than 16 tiles gain nothing.
-  int64_t tiles = t.l2Bytes / 2 / (inFeatures * 4) / s.rowTile;
-  s.rowBlock = s.rowTile * std::clamp<int64_t>(tiles, 1, 16);
+  // A slice of a panel stays in L1 while tiles of rows pass it: three quarters
+  // for both.
+  int64_t depth = t.l1Bytes * 3 / 4 / ((s.panel + s.rowTile) * 4);
+  s.depth = std::clamp<int64_t>(depth / 32 * 32, 32, 512);
+  // A slice of the rows stays in L2 for a group of panels, beside their sums;
+  // all of it may be twice as large. The more rows, the less often weights are
+  // read.
+  int64_t tiles = 2 * t.l2Bytes / (inFeatures * 4) / s.rowTile;
+  s.rowBlock = s.rowTile * std::clamp<int64_t>(tiles, 1, 40);
   return s;
 }
 
@@ -36,14 +42,17 @@ int64_t gptc::wholeColumnsOf(Operation *op) {
   return gemm && gemm.getArgmax() ? int64_t(*gemm.getArgmax()) : headDimOf(op);
 }
 
-static int64_t inFeaturesOf(Operation *op) {
-  if (auto linear = dyn_cast<gpt::LinearOp>(op))
-    return linear.inFeatures();
-  return cast<gpt::FusedGemmOp>(op).inFeatures();
+/// Whether a GEMM of bytes meets weights whose blocks have scales.
+static bool hasBlocks(const KernelGemm &gemm) {
+  return llvm::any_of(gemm.sections, [](const KernelGemm::Section &s) {
+    return llvm::any_of(s.storage, [](gpt::Storage storage) {
+      return storage != gpt::Storage::I8x4;
+    });
+  });
 }
 
-DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel,
-                                const TargetDesc &target) {
+DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel, const TargetDesc &target,
+                                InputPrecision inputs) {
   Builder b(kernel.getContext());
   SmallVector<NamedAttribute> sizes;
   auto set = [&](StringRef name, int64_t v) {
@@ -51,12 +60,19 @@ DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel,
   };
   Operation *op = kernel.kernelOp();
   if (isa<gpt::LinearOp, gpt::FusedGemmOp>(op)) {
-    GemmSchedule s = scheduleGemm(inFeaturesOf(op), wholeColumnsOf(op), target);
+    KernelGemm gemm = kernelGemm(kernel);
+    bool blockSums = inputs == InputPrecision::INT8 && hasBlocks(gemm);
+    GemmSchedule s =
+        scheduleGemm(gemm.k, wholeColumnsOf(op), blockSums, target);
     set("row_tile", s.rowTile);
     set("panel", s.panel);
     set("row_block", s.rowBlock);
+    set("depth", s.depth);
     set("unit", s.unit);
     set("group", s.group);
+    if (inputs != InputPrecision::F32)
+      sizes.push_back(b.getNamedAttr(
+          "inputs", b.getStringAttr(stringifyPrecision(inputs))));
   } else if (auto attention = dyn_cast<gpt::FlashAttentionOp>(op)) {
     AttentionSchedule s = scheduleAttention(attention, target);
     set("tokens", s.tokens);
@@ -71,9 +87,23 @@ static int64_t sizeOf(gpt::KernelOp kernel, StringRef name) {
   return kernel.getScheduleAttr().getAs<IntegerAttr>(name).getInt();
 }
 
+/// Of the attribute; nothing if it names none.
+static std::optional<InputPrecision> inputsOf(gpt::KernelOp k) {
+  Attribute named = k.getScheduleAttr().get("inputs");
+  if (!named)
+    return InputPrecision::F32;
+  auto text = dyn_cast<StringAttr>(named);
+  return text ? symbolizePrecision(text.getValue()) : std::nullopt;
+}
+
+InputPrecision gptc::kernelInputs(gpt::KernelOp k) {
+  return k.getScheduleAttr() ? *inputsOf(k) : InputPrecision::F32;
+}
+
 GemmSchedule gptc::readGemmSchedule(gpt::KernelOp k) {
   return {sizeOf(k, "row_tile"), sizeOf(k, "panel"), sizeOf(k, "row_block"),
-          sizeOf(k, "unit"), sizeOf(k, "group")};
+          sizeOf(k, "depth"),    sizeOf(k, "unit"),  sizeOf(k, "group"),
+          kernelInputs(k)};
 }
 
 AttentionSchedule gptc::readAttentionSchedule(gpt::KernelOp k) {
@@ -123,7 +153,7 @@ static LogicalResult expectF32(gpt::KernelOp kernel) {
 LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
   if (failed(expectF32(kernel)))
     return failure();
-  DictionaryAttr wanted = scheduleOf(kernel, t);
+  DictionaryAttr wanted = scheduleOf(kernel, t, InputPrecision::F32);
   if (!wanted)
     return success();
   if (failed(expectSizes(kernel, wanted)))
@@ -137,8 +167,13 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
         succeeded(expectSize(kernel, "key_block", s.keyBlock % t.lanes == 0,
                              "to be whole vectors of " + Twine(t.lanes))));
   }
+  auto inputs = inputsOf(kernel);
+  if (inputs != InputPrecision::F32 && inputs != InputPrecision::BF16 &&
+      inputs != InputPrecision::INT8)
+    return kernel.emitOpError("schedule: expected 'inputs' to be \"f32\", "
+                              "\"bf16\" or \"int8\"");
   GemmSchedule s = readGemmSchedule(kernel),
-               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), t);
+               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), false, t);
   return success(
       succeeded(
           expectSize(kernel, "panel", s.panel == best.panel,
@@ -148,6 +183,8 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
                                " registers: at most " + Twine(t.tileRows()))) &&
       succeeded(expectSize(kernel, "row_block", s.rowBlock % s.rowTile == 0,
                            "to be a multiple of row_tile")) &&
+      succeeded(expectSize(kernel, "depth", s.depth % 32 == 0,
+                           "to be whole blocks of 32")) &&
       succeeded(expectSize(kernel, "unit", s.unit % best.unit == 0,
                            "to hold whole heads or blocks of an argmax: a "
                            "multiple of " +

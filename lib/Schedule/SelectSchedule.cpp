@@ -37,22 +37,22 @@ struct SelectSchedule : gptc::impl::SelectScheduleBase<SelectSchedule> {
 
   void runOnOperation() override {
     std::string error;
+    auto arithmetic = symbolizePrecision(precision);
+    if (!arithmetic)
+      return fail("expected a precision f32, tf32, bf16, f16 or int8, got '" +
+                  precision + "'");
     if (StringRef(march).starts_with("sm_")) {
       auto target = lookupCudaTarget(march, error);
-      auto arithmetic = symbolizePrecision(precision);
-      if (!target || !arithmetic)
-        return fail(target ? "expected a precision f32, tf32, bf16 or f16, "
-                             "got '" +
-                                 precision + "'"
-                           : error);
+      if (!target)
+        return fail(error);
       return select(
           [&](auto k) { return cudaScheduleOf(k, *arithmetic, *target); },
           [&](auto k) { return verifyCudaSchedule(k, *arithmetic, *target); });
     }
-    auto target = lookupTarget(march, error);
+    auto target = lookupTarget(march, error, *arithmetic);
     if (!target)
       return fail(error);
-    select([&](auto k) { return scheduleOf(k, *target); },
+    select([&](auto k) { return scheduleOf(k, *target, *arithmetic); },
            [&](auto k) { return verifySchedule(k, *target); });
   }
 };

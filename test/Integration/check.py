@@ -102,6 +102,29 @@ class Check(unittest.TestCase):
                 self.assertRegex(report, rf"(?m)^worst call of {victim.pop()}: @step call \d+, result 0, element \d+: .*; from ")
                 self.assertRegex(report, r"(?m)^end to end: .*  FAIL$")
 
+    def test_precisions(self):
+        """Rounded rows and weights have their own bounds, in which one weight with a wrong exponent, or some codes with a wrong sign, still show."""
+        for case, precision, name, bytes_, bit in (("gpt2-hf", "bf16", "h.1.mlp.c_proj.weight", (1,), 64),
+                                                   ("gpt2-hf", "int8", "h.1.mlp.c_proj.weight", range(512), 128),
+                                                   ("llama-gguf-q8-0", "int8", "blk.0.ffn_down.weight", (1,), 64),
+                                                   ("llama-gguf-q4-1", "int8", "blk.0.ffn_down.weight", (1,), 64)):
+            with self.subTest(case=case, precision=precision):
+                model = self.model(case)
+                package = compiled(model, 2, f"--precision={precision}", "-march=native,x86-64-v3")
+                self.assertEqual(manifest(package)["precision"], precision)
+                report = self.agrees(model, "--package", package)
+                self.assertEqual(set(kernels(report)), {kernel["name"] for kernel in manifest(package)["kernels"]})
+                index, weight = next((i, w) for i, w in enumerate(manifest(package)["weights"]) if w["name"] == name)
+                victim = {call["kernel"] for entry in manifest(package)["entries"] for call in entry["calls"] if index in call["weights"]}
+                with open(os.path.join(package, "model.weights"), "r+b") as f:
+                    for byte in bytes_:
+                        f.seek(weight["offset"] + byte)
+                        value = f.read(1)[0]
+                        f.seek(-1, os.SEEK_CUR)
+                        f.write(bytes([value ^ bit]))
+                report = run("gptc-check", model, "--package", package, status=3).stdout
+                self.assertEqual({kernel for kernel, good in kernels(report).items() if not good}, victim, report)
+
     def test_entry(self):
         for index in (1, 8):
             item = golden("attention")["items"][index]

@@ -1,9 +1,10 @@
 """A sequence's logits have the same bits alone, in any ragged batch, in any split, on any thread count,
 and after forks and rollbacks."""
-from harness import compiled_case, main, random_tokens, same_bits, unittest
+from harness import checkpoint, compiled, imported, main, random_tokens, same_bits, unittest
 from package import Package
 
-MODELS = [(case, level) for case in ("gpt2-hf", "llama-hf", "llama-gguf-q4-0") for level in (2, 0)]
+MODELS = [(case, level, "f32") for case in ("gpt2-hf", "llama-hf", "llama-gguf-q4-0") for level in (2, 0)]
+MODELS += [("gpt2-hf", 2, "bf16"), ("llama-gguf-q4-0", 2, "bf16"), ("gpt2-hf", 2, "int8"), ("llama-gguf-q4-0", 2, "int8")]
 
 
 def batch(parts):
@@ -15,9 +16,9 @@ def batch(parts):
 
 class Ragged(unittest.TestCase):
     def each_model(self, check):
-        for case, level in MODELS:
-            with self.subTest(case=case, level=level):
-                package = Package(compiled_case(case, level))
+        for case, level, precision in MODELS:
+            with self.subTest(case=case, level=level, precision=precision):
+                package = Package(compiled(imported(checkpoint(case), "model"), level, f"--precision={precision}"))
                 with package.open() as model:
                     check(package, model)
 

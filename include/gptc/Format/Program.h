@@ -134,13 +134,19 @@ typedef struct gptc_entry_desc {
   const int64_t *dim_limits;
 } gptc_entry_desc;
 
+/* Element formats of packed weights beside gptc_dtype. */
+enum {
+  GPTC_PACKED_BF16X2 = 7,
+  GPTC_PACKED_I8X4 = 8,
+  GPTC_PACKED_Q8_0X4 = 9
+};
 /* How a weight is packed; see WeightLayout.h. */
 enum { GPTC_LAYOUT_VECTOR = 0, GPTC_LAYOUT_PANEL = 1 };
 typedef struct gptc_weight_desc {
   const char *name; /* of the source tensor */
   /* gptc_dtype as stored in the checkpoint and as the host must give it */
   int32_t source_dtype;
-  int32_t packed_dtype; /* element format in the packed form */
+  int32_t packed_dtype; /* element format in the packed form: gptc_dtype or GPTC_PACKED_* */
   int32_t layout;
   int32_t in_out; /* source is [K, N] rather than [N, K] */
   /* of the whole source tensor; a vector has one row */

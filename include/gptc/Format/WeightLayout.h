@@ -8,7 +8,13 @@
  * zero-padded; panel p starts at p * gptc_panel_bytes(). Inside a panel, by
  * element format:
  *   f32, f16, bf16  [K][NR] elements
+ *   bf16x2          [K/2 rounded up][NR] pairs of bf16, k even first; an odd K
+ *                   is padded with 0
+ *   i8x4            [K/4 rounded up][NR][4] uint8 codes, then [NR] f32 scales:
+ *                   a value is scale * (code - 128), |code - 128| <= 127; K is
+ *                   padded with code 128
  *   q8_0            for each block of 32 k: [NR] f16 scales, [32][NR] int8
+ *   q8_0x4          the same with [8][NR][4] uint8, each the int8 plus 128
  *   q4_0            for each block of 32 k: [NR] f16 scales, [4][NR] uint32:
  *                   nibble s of word g is the code of k = 8 g + s
  *   q4_1            the same with [NR] f16 scales, then [NR] f16 minimums,
@@ -40,7 +46,8 @@ uint64_t gptc_source_bytes(int32_t dtype, int64_t rows, int64_t cols);
 /* Packs panels (or vector) of w from the whole source tensor (may be unaligned)
  * into out (gptc_packed_bytes(w) bytes). Returns 0, or -1 if the combination is
  * not supported (a block format stored in_out). packed_dtype is source_dtype,
- * or f32. */
+ * f32, bf16x2 or i8x4, to which numbers are rounded to nearest, ties to even (a
+ * scale is the largest magnitude of the feature / 127), or q8_0x4 of q8_0. */
 int gptc_pack_weight(const gptc_weight_desc *w, const void *source, void *out);
 /* 64-bit checksum (documented in WeightLayout.cpp) that can run over
  * consecutive chunks: state starts at 0, chunks but the last a multiple of 64

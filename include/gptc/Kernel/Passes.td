@@ -19,7 +19,9 @@ def OutlineKernels : Pass<"gpt-outline-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"dequantize", "weights-f32", "bool", "false", "Pack every weight as f32, whatever its storage">
+    Option<"dequantize", "weights-f32", "bool", "false", "Pack every weight as f32, whatever its storage">,
+    Option<"precision", "precision", "std::string", "\"f32\"",
+           "What GEMMs round their inputs to: with bf16 or int8, f32, f16 and bf16 matrices that they read are packed so">
   ];
   let statistics = [
     Statistic<"numCalls", "calls", "Number of kernel calls">,

@@ -29,8 +29,11 @@ using Results = llvm::SmallVector<TensorRef, 2>;
 /// a kernel may cost. TF32, BF16 and F16 are Single whose products of matrices
 /// (linear, fused_gemm, matmul, attention) round their inputs to that format
 /// first, to nearest, ties to even; the inputs of attention are queries, keys,
-/// values and probabilities.
-enum class Precision { Double, Single, TF32, BF16, F16 };
+/// values and probabilities. Int8 is Single whose linear and fused_gemm round
+/// rows of x, and weights of each output feature, to multiples of a 127th of
+/// their largest magnitude; Int8Blocks rounds x so in blocks of 32, and no
+/// weights: they are stored so. Rows of embedding are rounded like weights.
+enum class Precision { Double, Single, Int8, Int8Blocks, TF32, BF16, F16 };
 
 /// `x` rounded to the inputs of a precision: to its format, which for Double
 /// and Single leaves it alone. What is too large for the format is infinite.

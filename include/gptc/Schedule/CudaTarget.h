@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
+#include "gptc/Schedule/Precision.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
@@ -27,10 +28,6 @@ struct CudaTarget {
   int64_t copyBytes = 16; ///< of one cp.async or vector load, and its alignment
 };
 
-/// Arithmetic of GEMM and attention: what their inputs are rounded to. Sums are
-/// f32.
-enum class InputPrecision { F32, TF32, BF16, F16 };
-
 /// Whether inputs have 16 bits. In f32 nothing uses tensor cores, in tf32 GEMMs
 /// do and attention does not.
 constexpr bool is16Bit(InputPrecision precision) {
@@ -44,8 +41,5 @@ std::optional<CudaTarget> lookupCudaTarget(llvm::StringRef march,
 
 /// The names lookupCudaTarget takes, for --list-targets.
 std::vector<std::string> cudaTargetNames();
-
-llvm::StringRef stringifyPrecision(InputPrecision precision);
-std::optional<InputPrecision> symbolizePrecision(llvm::StringRef name);
 
 } // namespace gptc

@@ -29,12 +29,12 @@ def SelectSchedule : Pass<"gpt-select-schedule", "::mlir::ModuleOp"> {
     keeps it, if it fits the target. Code generation only reads it.
 
     ```mlir
-    gpt.kernel @gemm_k576_n960(...) schedule {group = 4 : i64, panel = 32 : i64, row_block = 224 : i64, row_tile = 14 : i64, unit = 2 : i64}
+    gpt.kernel @gemm_k576_n960(...) schedule {depth = 128 : i64, group = 4 : i64, panel = 32 : i64, row_block = 560 : i64, row_tile = 14 : i64, unit = 2 : i64}
     ```
   }];
   let options = [
     Option<"march", "march", "std::string", "\"native\"", "Target: native, an x86-64 level, or sm_80 and the like">,
-    Option<"precision", "precision", "std::string", "\"f32\"", "Of a GPU target: arithmetic of GEMM and attention">
+    Option<"precision", "precision", "std::string", "\"f32\"", "Arithmetic of GEMM and attention">
   ];
 }
 

@@ -14,11 +14,14 @@ namespace gptc {
 struct GemmSchedule {
   int64_t rowTile = 0;  ///< MR: rows of the register tile
   int64_t panel = 0;    ///< NR: output features of a weight panel
-  int64_t rowBlock = 0; ///< MC: rows of A packed at a time, a multiple of MR
+  int64_t rowBlock = 0; ///< MC: rows of A copied at a time, a multiple of MR
+  int64_t depth = 0;    ///< KC: input features of a slice, a multiple of 32
   int64_t unit = 0;  ///< panels that hold whole heads, so that a rotary partner
                      ///< is in the same tile, or whole blocks of an argmax, so
                      ///< that threads share none
-  int64_t group = 0; ///< panels of a tile when rows are few, a multiple of unit
+  int64_t group = 0; ///< panels of a tile, a multiple of unit
+  /// What rows and weights are rounded to: F32, BF16 or INT8.
+  InputPrecision inputs = InputPrecision::F32;
 };
 
 /// Attention: a tile of query rows against one block of keys.
@@ -29,7 +32,8 @@ struct AttentionSchedule {
 };
 
 /// `whole`: columns that a tile must not cut, as wholeColumnsOf says.
-GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole,
+/// `blockSums`: sums of bytes are scaled block by block.
+GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole, bool blockSums,
                           const TargetDesc &target);
 AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
                                     const TargetDesc &target);
@@ -39,7 +43,8 @@ AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
 int64_t wholeColumnsOf(mlir::Operation *gemm);
 
 /// The kernel's schedule attribute, or none if the kernel needs no schedule.
-mlir::DictionaryAttr scheduleOf(gpt::KernelOp kernel, const TargetDesc &target);
+mlir::DictionaryAttr scheduleOf(gpt::KernelOp kernel, const TargetDesc &target,
+                                InputPrecision inputs);
 
 /// Fails, with a diagnostic, unless the kernel's schedule has every size that
 /// `wanted` has, and they are positive.
@@ -50,6 +55,9 @@ mlir::LogicalResult expectSizes(gpt::KernelOp kernel,
 /// register tile fits, multiples hold.
 mlir::LogicalResult verifySchedule(gpt::KernelOp kernel,
                                    const TargetDesc &target);
+
+/// What a kernel with a verified attribute rounds its inputs to.
+InputPrecision kernelInputs(gpt::KernelOp kernel);
 
 /// Reads a verified attribute.
 GemmSchedule readGemmSchedule(gpt::KernelOp kernel);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
+#include "gptc/Schedule/Precision.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
@@ -30,6 +31,11 @@ struct TargetDesc {
   bool fma = false;
   bool f16Convert = false; ///< f16 <-> f32 conversions in hardware
   bool permute16 = false; ///< 16-entry register table look-up (AVX-512 vpermps)
+  /// Sums of products of pairs of bf16 in hardware (vdpbf16ps), faster than
+  /// twice as many multiply-adds of f32.
+  bool bf16Dot = false;
+  /// Sums of products of four bytes in hardware (vpdpbusd).
+  bool byteDot = false;
   int64_t l1Bytes = 32 << 10; ///< data cache
   int64_t l2Bytes = 1 << 20;  ///< per core
 
@@ -43,14 +49,18 @@ struct TargetDesc {
 
 /// The description of one -march value: native, x86-64, x86-64-v2, x86-64-v3,
 /// x86-64-v4, or a CPU that LLVM knows by name, which is its level tuned for
-/// it. On failure `error` says what was expected, with the nearest name.
-std::optional<TargetDesc> lookupTarget(llvm::StringRef march,
-                                       std::string &error);
+/// it. Instructions of `precision` beyond the level are used, and required,
+/// where native or the CPU named has them. On failure `error` says what was
+/// expected, with the nearest name.
+std::optional<TargetDesc>
+lookupTarget(llvm::StringRef march, std::string &error,
+             InputPrecision precision = InputPrecision::F32);
 
 /// Of "A,B": one description a level, the highest first. Fails as lookupTarget
 /// does, and if two values are of one level.
-std::optional<std::vector<TargetDesc>> lookupTargets(llvm::StringRef marches,
-                                                     std::string &error);
+std::optional<std::vector<TargetDesc>>
+lookupTargets(llvm::StringRef marches, std::string &error,
+              InputPrecision precision = InputPrecision::F32);
 
 /// The names lookupTarget takes beside CPUs', for --list-targets.
 std::vector<std::string> targetNames();

@@ -57,6 +57,16 @@ void RopeScalingAttr::print(AsmPrinter &printer) const {
   os << ", original " << getOriginal() << ">";
 }
 
+LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef, StringRef, Storage storage) {
+  if (storage < Storage::BF16x2)
+    return success();
+  return emitError() << "[stored-C1] expected the storage of a checkpoint, f32, "
+                        "f16, bf16, q8_0, q4_0 or q4_1, got "
+                     << stringifyStorage(storage)
+                     << ", which only packages have";
+}
+
 LogicalResult
 RopeScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                         ExactDouble factor, ExactDouble low, ExactDouble high,

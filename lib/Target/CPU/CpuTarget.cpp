@@ -78,6 +78,6 @@ int64_t gptc::kernelScratchBytes(gpt::KernelOp kernel,
                                  const TargetDesc &target) {
   Operation *op = kernel.kernelOp();
   if (isa<gpt::LinearOp, gpt::FusedGemmOp>(op))
-    return gemmScratch(kernel);
+    return gemmScratch(kernel, target);
   return isa<gpt::FlashAttentionOp>(op) ? attentionScratch(kernel, target) : 0;
 }

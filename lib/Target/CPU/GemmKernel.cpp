@@ -1,12 +1,17 @@
 //===- GemmKernel.cpp - the loops around the micro-kernels ----------------===//
 //
-// Threads share the panels of all sections; K is never split. Few rows (< MR):
-// weights stream once, straight from their storage format. Many rows: MC rows
-// of A are packed, each unit of panels is unpacked to f32 once for them, and
-// full register tiles run over it (Goto and van de Geijn, ACM TOMS 34(3),
-// 2008). Each thread normalises all rows for itself where the op has a norm.
+// Threads share the panels of all sections; K is never split between them. Few
+// rows (< MR): weights stream once, straight from their storage format. Many
+// rows: MC rows of A are packed, and slices of KC input features of a panel,
+// unpacked where they are stored otherwise, stay in L1 while the tiles of rows
+// pass them (Goto and van de Geijn, ACM TOMS 34(3), 2008). Sums go through
+// memory between slices, so an element is one chain over k however it is cut.
+// Each thread normalises all rows for itself where the op has a norm. Inputs of
+// bf16 and int8 are rounded as rows are copied, few rows too; weights that do not
+// lie as pairs of bf16 are unpacked for any number of rows.
 //
 //===----------------------------------------------------------------------===//
+#include "ByteKernel.h"
 #include "GemmPlan.h"
 #include "Kernels.h"
 #include "MicroKernel.h"
@@ -21,7 +26,7 @@ struct Gemm {
   Emitter &e;
   KernelContext &c;
   const GemmPlan &p;
-  Value m, x, unpacked, tile;
+  Value m, x, copy, unpacked, tile;
 
   /// Row counts of the tiles that cover fewer than MR rows.
   SmallVector<int64_t> tailRows() {
@@ -45,21 +50,36 @@ struct Gemm {
   Value panelAt(const GemmSection &s, unsigned lane, Value panel) {
     return e.at(c.arg(e, s.weights[lane]), e.mul(panel, stride(s, lane)));
   }
-  MicroOperands operands(Value a, Value b, int64_t panelStride, Value cAt) {
-    return {
-        a,   e.cst(p.k),           b,         e.cst(panelStride), e.cst(p.nr),
-        cAt, e.cst(p.tilePitch()), e.cst(p.k)};
+  /// Rows of A `lda` words apart, `steps` rows of each panel.
+  MicroOperands operands(Value a, int64_t lda, Value b, int64_t panelStride,
+                         Value cAt, Value steps) {
+    return {a,           e.cst(lda), b,
+            e.cst(panelStride), e.cst(p.nr), cAt,
+            e.cst(p.tilePitch()), steps};
   }
   Value tileAt(unsigned lane, Value row, Value panel) {
     Value columns = e.add(e.mul(panel, p.nr), e.mul(row, p.tilePitch()));
     return e.elem(tile, e.add(columns, lane * p.lanePitch()));
   }
 
-  /// `rowsAt`: the rows as they are multiplied, [m, K].
-  void fewRows(unsigned section, Value lo, Value hi, Value rowsAt);
-  void manyRows(unsigned section, Value lo, Value hi, Value packed, Value row0,
-                Value rows);
-  void pack(Value packed, Value row0, Value rows);
+  void fewRows(unsigned section, Value lo, Value hi);
+  /// The rows lie packed in scratch; row0 is the first.
+  void manyRows(unsigned section, Value lo, Value hi, Value row0, Value rows);
+  void slice(const GemmSection &s, unsigned lane, Value panel, Value tilePanel,
+             Value k0, Value rows);
+  /// Rows of a panel for `depth` input features.
+  Value steps(gpt::Storage storage, Value depth) {
+    return p.bytes() ? byteSteps(e, storage, depth)
+           : storage == gpt::Storage::BF16x2 ? e.ceilDiv(depth, 2)
+                                             : depth;
+  }
+  /// Of i8x4, sums become numbers: rows of a tile of A from tileRow on, `size`
+  /// of them from r0, packed or copied.
+  void scaleBytes(const GemmSection &s, unsigned lane, Value panel,
+                  Value tilePanel, Value row, Value size, bool packed);
+  /// At most MR rows, to the copy.
+  void copyRows(Value row0, Value rows);
+  void pack(Value row0, Value rows);
   /// Row r of x normalised, at `to`.
   void normalize(Value r, Value to);
   std::pair<Value, Value> panelsOf(unsigned section, int64_t base, Value from,
@@ -81,32 +101,64 @@ std::pair<Value, Value> Gemm::panelsOf(unsigned section, int64_t base,
   return {clip(from), clip(to)};
 }
 
-void Gemm::fewRows(unsigned section, Value lo, Value hi, Value rowsAt) {
+void Gemm::fewRows(unsigned section, Value lo, Value hi) {
   const GemmSection &s = p.sections[section];
   e.loop(lo, hi, p.group, [&](Value panel0) {
     Value panels = e.min(e.cst(p.group), e.sub(hi, panel0));
     coverRows(m, [&](Value r0, int64_t rows) {
-      Value a = e.elem(rowsAt, e.mul(r0, p.k));
       for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
+        const gpt::Storage storage = s.storage[lane];
+        const RowForm &form = p.formOf(storage);
+        const int64_t lda = p.copies() ? form.pitch() : p.k;
+        Value a = p.copies() ? e.at(copy, form.copied) : x;
         Value from = e.cst(0);
-        for (int64_t n = panelsFor(e.target, rows, s.storage[lane]); n >= 1;
+        for (int64_t n = panelsFor(e.target, rows, storage, p.bytes()); n >= 1;
              n /= 2) {
           MicroKernel mk{rows, n};
-          mk.storage = s.storage[lane];
+          mk.storage = storage;
           mk.stream = true;
+          mk.bytes = p.bytes();
           Value to = e.mul(e.div(panels, n), n);
           e.loop(from, to, n, [&](Value q) {
             callMicroKernel(e, mk,
-                            operands(a, panelAt(s, lane, e.add(panel0, q)),
+                            operands(e.elem(a, e.mul(r0, lda)), lda,
+                                     panelAt(s, lane, e.add(panel0, q)),
                                      stride(s, lane),
-                                     tileAt(lane, e.cst(0), q)));
+                                     tileAt(lane, e.cst(0), q),
+                                     steps(storage, e.cst(p.k))));
           });
           from = to;
         }
+        if (storage == gpt::Storage::I8x4)
+          e.loop(e.cst(0), panels, 1, [&](Value q) {
+            scaleBytes(s, lane, e.add(panel0, q), tileAt(lane, e.cst(0), q), r0,
+                       e.cst(rows), /*packed=*/false);
+          });
       }
       emitEpilogue(e, c, p, section, r0, e.cst(rows), panel0, panels, tile);
     });
   });
+}
+
+void Gemm::scaleBytes(const GemmSection &s, unsigned lane, Value panel,
+                      Value sums, Value row, Value size, bool packed) {
+  const RowForm &form = p.formOf(s.storage[lane]);
+  const int64_t meta = (p.k + 15) / 16 * 4, word = packed ? p.mr : 1,
+                next = packed ? 1 : form.pitch();
+  ByteScales scales;
+  scales.rows = size;
+  scales.row =
+      packed ? e.at(e.elem(e.at(c.scratch, form.packed),
+                           e.mul(row, form.words)),
+                    meta * p.mr * 4)
+             : e.at(e.elem(e.at(copy, form.copied), e.mul(row, form.pitch())),
+                    meta * 4);
+  scales.rowStep = next * 4;
+  scales.sumStep = word * 4;
+  scales.panel = e.at(panelAt(s, lane, panel), (p.k + 3) / 4 * p.nr * 4);
+  scales.c = sums;
+  scales.ldc = p.tilePitch();
+  callScaleBytes(e, scales);
 }
 
 void Gemm::normalize(Value r, Value to) {
@@ -123,65 +175,111 @@ void Gemm::normalize(Value r, Value to) {
          });
 }
 
-// Packed A: tiles of MR rows, each [K][MR].
-void Gemm::pack(Value packed, Value row0, Value rows) {
+void Gemm::copyRows(Value row0, Value rows) {
   e.loop(e.cst(0), rows, 1, [&](Value r) {
     Value from = e.elem(x, e.mul(e.add(row0, r), p.k));
     if (p.norm) {
       from = e.at(c.scratch, p.rowOffset());
       normalize(e.add(row0, r), from);
     }
-    Value to = e.elem(packed,
-                      e.add(e.mul(e.div(r, p.mr), p.mr * p.k), e.rem(r, p.mr)));
-    e.loop(e.cst(0), e.cst(p.k), 1, [&](Value k) {
-      e.store(e.load(e.f32(), e.elem(from, k)), e.elem(to, e.mul(k, p.mr)));
-    });
+    for (const RowForm &form : p.forms) {
+      Value to = e.elem(e.at(copy, form.copied), e.mul(r, form.pitch()));
+      p.bytes() ? callQuantizeRow(e, form.storage, from, to, p.k)
+                : callCopyRow(e, form.storage, from, to, p.k);
+    }
   });
 }
 
-void Gemm::manyRows(unsigned section, Value lo, Value hi, Value packed,
-                    Value row0, Value rows) {
+// Tiles of MR rows, each [words][MR].
+void Gemm::pack(Value row0, Value rows) {
+  e.loop(e.cst(0), rows, p.mr, [&](Value r) {
+    copyRows(e.add(row0, r), e.min(e.cst(p.mr), e.sub(rows, r)));
+    for (const RowForm &form : p.forms)
+      callPackRows(e, p.mr, e.at(copy, form.copied), form.pitch(),
+                   e.elem(e.at(c.scratch, form.packed), e.mul(r, form.words)),
+                   form.words);
+  });
+}
+
+// Adds the products of input features k0 to k0 + KC of one panel for all rows.
+void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
+                 Value tilePanel, Value k0, Value rows) {
+  const gpt::Storage storage = s.storage[lane],
+                     multiplied = p.multiplied(storage);
+  const RowForm &form = p.formOf(storage);
+  // i8x4 has its scales at the end of a panel.
+  const int64_t blockBytes = storage == gpt::Storage::I8x4
+                                 ? 32 * p.nr
+                                 : panelBytes(storage, p.nr, 32);
+  Value depth = e.min(e.cst(p.kc), e.sub(e.cst(p.k), k0));
+  // KC is whole blocks of any format.
+  Value stored = e.at(panelAt(s, lane, panel),
+                      e.mul(e.div(k0, 32), blockBytes));
+  Value b = stored;
+  if (storage != multiplied) {
+    callUnpackPanel(e, storage, stored, unpacked, depth, multiplied);
+    b = unpacked;
+  }
+  bool pairs = multiplied == gpt::Storage::BF16x2 && e.target.bf16Dot;
+  Value words = p.bytes() ? byteRowWord(e, storage, k0)
+                          : e.div(k0, pairs ? 2 : 1);
+  // While tiles pass this slice, the next panel's comes to L2, a part a tile.
+  const int64_t sliceBytes = p.kc / 32 * blockBytes, part = 2048;
+  Value next = e.at(stored, stride(s, lane));
+  auto run = [&](Value tileRow, Value r0, int64_t size) {
+    MicroKernel mk{size};
+    mk.storage = multiplied;
+    mk.accumulate = true;
+    mk.packedRows = p.mr;
+    mk.bytes = p.bytes();
+    Value a = e.add(e.mul(tileRow, form.words), e.mul(words, p.mr));
+    callMicroKernel(
+        e, mk,
+        operands(e.elem(e.at(c.scratch, form.packed), e.add(a, r0)), p.mr, b, 0,
+                 tileAt(lane, e.add(tileRow, r0), tilePanel),
+                 steps(multiplied, depth)));
+  };
+  Value whole = e.mul(e.div(rows, p.mr), p.mr);
+  e.loop(e.cst(0), whole, p.mr, [&](Value t) {
+    Value done = e.mul(e.div(t, p.mr), part);
+    e.ifThen(e.lt(done, e.cst(sliceBytes)),
+             [&] { prefetch(e, e.at(next, done), part, /*cacheLevel=*/2); });
+    run(t, e.cst(0), p.mr);
+  });
+  coverRows(e.sub(rows, whole),
+            [&](Value r0, int64_t size) { run(whole, r0, size); });
+}
+
+void Gemm::manyRows(unsigned section, Value lo, Value hi, Value row0,
+                    Value rows) {
   const GemmSection &s = p.sections[section];
-  const int64_t f32Panel = p.k * p.nr * 4;
-  e.loop(lo, hi, p.unit, [&](Value panel0) {
-    Value panels = e.min(e.cst(p.unit), e.sub(hi, panel0));
-    auto source = [&](unsigned lane, Value q) {
-      if (s.storage[lane] == gpt::Storage::F32)
-        return panelAt(s, lane, e.add(panel0, q));
-      return e.at(unpacked,
-                  e.add(e.mul(q, f32Panel), lane * p.unit * f32Panel));
-    };
-    for (unsigned lane = 0; lane < s.weights.size(); ++lane)
-      if (s.storage[lane] != gpt::Storage::F32)
+  e.loop(lo, hi, p.group, [&](Value panel0) {
+    Value panels = e.min(e.cst(p.group), e.sub(hi, panel0));
+    for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
+      e.loop(e.cst(0), e.mul(rows, p.tilePitch()), e.target.lanes,
+             [&](Value i) {
+               e.store(e.constFp(e.vec(e.f32()), 0),
+                       e.elem(tileAt(lane, e.cst(0), e.cst(0)), i));
+             });
+      e.loop(e.cst(0), e.cst(p.k), p.kc, [&](Value k0) {
         e.loop(e.cst(0), panels, 1, [&](Value q) {
-          callUnpackPanel(e, s.storage[lane],
-                          panelAt(s, lane, e.add(panel0, q)), source(lane, q),
-                          e.cst(p.k));
+          slice(s, lane, e.add(panel0, q), q, k0, rows);
         });
-    e.loop(e.cst(0), rows, p.mr, [&](Value t) {
-      Value a = e.elem(packed, e.mul(t, p.k));
-      Value count = e.min(e.cst(p.mr), e.sub(rows, t));
-      auto run = [&](Value r0, int64_t size) {
-        MicroKernel mk{size};
-        mk.packedRows = p.mr;
-        for (unsigned lane = 0; lane < s.weights.size(); ++lane)
-          e.loop(e.cst(0), panels, 1, [&](Value q) {
-            callMicroKernel(e, mk,
-                            operands(e.elem(a, r0), source(lane, q), f32Panel,
-                                     tileAt(lane, r0, q)));
+      });
+      if (s.storage[lane] == gpt::Storage::I8x4)
+        e.loop(e.cst(0), panels, 1, [&](Value q) {
+          e.loop(e.cst(0), rows, p.mr, [&](Value t) {
+            scaleBytes(s, lane, e.add(panel0, q), tileAt(lane, t, q), t,
+                       e.min(e.cst(p.mr), e.sub(rows, t)), /*packed=*/true);
           });
-      };
-      e.ifThen(
-          e.eq(count, e.cst(p.mr)), [&] { run(e.cst(0), p.mr); },
-          [&] { coverRows(count, run); });
-      emitEpilogue(e, c, p, section, e.add(row0, t), count, panel0, panels,
-                   tile);
-    });
+        });
+    }
+    emitEpilogue(e, c, p, section, row0, rows, panel0, panels, tile);
   });
 }
 
 LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
-  GemmPlan plan = planGemm(c);
+  GemmPlan plan = planGemm(c, e.target);
   for (const GemmSection &s : plan.sections)
     for (unsigned w : s.weights)
       if (!c.storage(w))
@@ -189,11 +287,24 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
             "expected a stored weight (an ml_program.global with gpt.stored), "
             "got an activation; use gpt.matmul "
             "for products of two activations");
+  for (const GemmSection &s : plan.sections)
+    for (gpt::Storage stored : s.storage)
+      if (plan.bytes() && !isOfBytes(stored))
+        return op->emitOpError("expected weights of i8x4, q8_0x4, q4_0 or "
+                               "q4_1 with inputs of int8, got ")
+               << stringifyStorage(stored);
+  // Sums of bytes, |q| <= 127 and codes <= 255, fit 31 bits.
+  constexpr int64_t mostInputs = INT32_MAX / (127 * 255);
+  if (plan.bytes() && plan.k > mostInputs)
+    return op->emitOpError("expected at most ")
+           << mostInputs << " input features with --precision=int8, got "
+           << plan.k;
   Gemm g{e,
          c,
          plan,
          c.rows(e, 0),
          c.arg(e, plan.x),
+         e.at(c.scratch, plan.copyOffset()),
          e.at(c.scratch, plan.unpackedOffset()),
          e.at(c.scratch, plan.tileOffset())};
   int64_t total = 0;
@@ -208,30 +319,37 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
       base += (plan.sections[i].n + plan.nr - 1) / plan.nr;
     }
   };
+  Value few = e.lt(g.m, e.cst(plan.mr));
+  if (plan.inputs == InputPrecision::BF16 && plan.needsUnpack)
+    few = e.constInt(e.i1(), 0);
   e.ifThen(
-      e.lt(g.m, e.cst(plan.mr)),
+      few,
       [&] {
-        if (plan.norm)
-          e.loop(e.cst(0), g.m, 1, [&](Value r) {
-            g.normalize(r, e.elem(c.scratch, e.mul(r, plan.k)));
-          });
-        sections([&](unsigned i, Value lo, Value hi) {
-          g.fewRows(i, lo, hi, plan.norm ? c.scratch : g.x);
-        });
+        if (plan.copies())
+          g.copyRows(e.cst(0), g.m);
+        sections([&](unsigned i, Value lo, Value hi) { g.fewRows(i, lo, hi); });
       },
       [&] {
-        e.loop(e.cst(0), g.m, plan.mc, [&](Value row0) {
-          Value rows = e.min(e.cst(plan.mc), e.sub(g.m, row0));
-          g.pack(c.scratch, row0, rows);
+        // As few blocks of rows as there can be, of about the same size.
+        Value blocks = e.ceilDiv(g.m, plan.mc);
+        auto border = [&](Value i) {
+          Value tiles = e.ceilDiv(g.m, plan.mr);
+          Value cut = arith::DivUIOp::create(e.b, e.loc, e.mul(tiles, i), blocks);
+          return e.min(e.mul(cut, plan.mr), g.m);
+        };
+        e.loop(e.cst(0), blocks, 1, [&](Value block) {
+          Value row0 = border(block);
+          Value rows = e.sub(border(e.add(block, 1)), row0);
+          g.pack(row0, rows);
           sections([&](unsigned i, Value lo, Value hi) {
-            g.manyRows(i, lo, hi, c.scratch, row0, rows);
+            g.manyRows(i, lo, hi, row0, rows);
           });
         });
       });
   return success();
 }
 
-int64_t gptc::cpu::gemmScratch(gpt::KernelOp kernel) {
+int64_t gptc::cpu::gemmScratch(gpt::KernelOp kernel, const TargetDesc &t) {
   KernelContext c{kernel, {}, {}, {}, {}, {}};
-  return planGemm(c).scratchBytes();
+  return planGemm(c, t).scratchBytes();
 }

@@ -1,5 +1,6 @@
 //===- GemmPlan.cpp - a GEMM kernel's parts and tile sizes ----------------===//
 #include "GemmPlan.h"
+#include "ByteKernel.h"
 
 using namespace mlir;
 using namespace gptc;
@@ -10,15 +11,42 @@ static void readTiles(GemmPlan &p, gpt::KernelOp kernel) {
   p.mr = tiles.rowTile;
   p.nr = tiles.panel;
   p.mc = tiles.rowBlock;
+  p.kc = tiles.depth;
   p.unit = tiles.unit;
   p.group = tiles.group;
-  for (const GemmSection &s : p.sections)
-    for (gpt::Storage st : s.storage)
-      p.needsUnpack |= st != gpt::Storage::F32;
+  p.inputs = tiles.inputs;
 }
 
-GemmPlan gptc::cpu::planGemm(KernelContext &c) {
+/// Words of a row for weights of a storage.
+static int64_t rowWords(const GemmPlan &p, gpt::Storage storage,
+                        const TargetDesc &target) {
+  int64_t words = p.bytes() ? byteRowWords(storage, p.k)
+                  : storage == gpt::Storage::BF16x2 && target.bf16Dot
+                      ? (p.k + 1) / 2
+                      : p.k;
+  return (words + 15) / 16 * 16;
+}
+
+static void findForms(GemmPlan &p, const TargetDesc &target) {
+  int64_t packed = 0, copied = 0;
+  for (const GemmSection &s : p.sections)
+    for (gpt::Storage stored : s.storage) {
+      gpt::Storage storage = p.multiplied(stored);
+      p.needsUnpack |= storage != stored;
+      if (llvm::any_of(p.forms, [&](const RowForm &form) {
+            return form.storage == storage;
+          }))
+        continue;
+      RowForm form{storage, rowWords(p, storage, target), packed, copied};
+      packed += p.mc * form.words * 4 + 64;
+      copied += p.mr * form.pitch() * 4;
+      p.forms.push_back(form);
+    }
+}
+
+GemmPlan gptc::cpu::planGemm(KernelContext &c, const TargetDesc &target) {
   GemmPlan p{kernelGemm(c.kernel)};
   readTiles(p, c.kernel);
+  findForms(p, target);
   return p;
 }

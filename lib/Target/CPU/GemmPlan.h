@@ -13,33 +13,72 @@ namespace gptc::cpu {
 
 using GemmSection = KernelGemm::Section;
 
-struct GemmPlan : KernelGemm {
-  int64_t mr = 0, nr = 0, mc = 0, unit = 0, group = 0; ///< as in GemmSchedule
+/// A form in which rows of A are multiplied: that of weights of one storage.
+struct RowForm {
+  gpt::Storage storage; ///< as MicroKernel takes it
+  int64_t words;        ///< of a row, up to a whole vector
+  int64_t packed = 0;   ///< bytes into scratch: [tiles][words][MR]
+  int64_t copied = 0;   ///< bytes into the copies: [MR][pitch]
+  /// Words from one copied row to the next. A cache line shifts each against
+  /// the last, so that rows of a power of two do not meet in one set.
+  int64_t pitch() const { return words + 16; }
+};
 
-  // Scratch: packed A, a normalised row, unpacked weights, the accumulator
-  // tile; byte offsets. Few rows are not packed: normalised, they take the
-  // place of packed A.
-  int64_t rowOffset() const { return mc * k * 4; }
+struct GemmPlan : KernelGemm {
+  int64_t mr = 0, nr = 0, mc = 0, kc = 0, unit = 0,
+          group = 0; ///< as in GemmSchedule
+  InputPrecision inputs = InputPrecision::F32;
+  llvm::SmallVector<RowForm> forms;
+  bool needsUnpack = false;
+
+  /// The storage that the micro-kernel of a lane reads, unpacked if its own is
+  /// another.
+  gpt::Storage multiplied(gpt::Storage stored) const {
+    return inputs == InputPrecision::F32    ? gpt::Storage::F32
+           : inputs == InputPrecision::BF16 ? gpt::Storage::BF16x2
+                                            : stored;
+  }
+  const RowForm &formOf(gpt::Storage stored) const {
+    return *llvm::find_if(forms, [&](const RowForm &form) {
+      return form.storage == multiplied(stored);
+    });
+  }
+  bool bytes() const { return inputs == InputPrecision::INT8; }
+  /// Whether few rows are copied too: rounded, quantised or normalised.
+  bool copies() const { return norm || inputs != InputPrecision::F32; }
+
+  // Scratch: packed A of every form (whose last tile is written a vector too
+  // far), a tile of copied rows of each, a normalised row, a slice of unpacked
+  // weights, the accumulator tile; byte offsets.
+  int64_t copyOffset() const { return sum(mc, 0) + 64 * forms.size(); }
+  int64_t rowOffset() const { return copyOffset() + sum(mr, 16); }
   int64_t unpackedOffset() const {
     // Whole cache lines, so that what follows lies as it would without.
     return rowOffset() + (norm ? (k * 4 + 63) / 64 * 64 : 0);
   }
   int64_t tileOffset() const {
-    return unpackedOffset() +
-           (needsUnpack ? maxLanes() * unit * nr * k * 4 : 0);
+    return unpackedOffset() + (needsUnpack ? nr * kc * 4 : 0);
   }
   int64_t tilePitch() const { return group * nr; } ///< elements between rows
   int64_t lanePitch() const {
-    return mr * tilePitch();
+    return mc * tilePitch();
   } ///< elements between lanes
   int64_t scratchBytes() const {
     return tileOffset() + maxLanes() * lanePitch() * 4;
   }
-  bool needsUnpack = false;
+
+private:
+  /// Bytes of `rows` rows of every form, `pad` words after each.
+  int64_t sum(int64_t rows, int64_t pad) const {
+    int64_t words = 0;
+    for (const RowForm &form : forms)
+      words += form.words + pad;
+    return rows * words * 4;
+  }
 };
 
 /// The plan of a kernel whose op is a linear or fused_gemm.
-GemmPlan planGemm(KernelContext &c);
+GemmPlan planGemm(KernelContext &c, const TargetDesc &target);
 
 /// Runs the epilogue of a section over `rows` rows from row0 and `panels`
 /// panels from panel0, whose accumulators lie at `tile` (plan.tilePitch,

@@ -29,7 +29,7 @@ struct NormRow {
 void emitNormRow(Emitter &e, const NormRow &norm, Value row, Value to);
 
 /// Bytes of scratch per thread.
-int64_t gemmScratch(gpt::KernelOp kernel);
+int64_t gemmScratch(gpt::KernelOp kernel, const TargetDesc &t);
 int64_t attentionScratch(gpt::KernelOp kernel, const TargetDesc &t);
 
 /// A tensor whose dimensions are the last ones of another's, each equal or a

@@ -21,8 +21,13 @@ struct MicroKernel {
   /// B is read once, from memory: prefetch it ahead of use. The hardware's
   /// streams stop at every page, after 4 KiB.
   bool stream = false;
+  bool bytes = false; ///< rows are int8: ByteKernel.h
 };
 
+/// Where B is bf16x2, k counts pairs, and A is pairs of bf16 as well if the
+/// target multiplies them (bf16Dot), else f32 that are bf16 numbers, two of
+/// `packedRows` a pair.
+///
 /// Addresses: A f32; B as in Format/WeightLayout.h (f32, f16, bf16 with ldb
 /// elements between rows k); C f32 with pitch ldc, the panels' columns side by
 /// side. lda, ldb, ldc in elements, panelStride in bytes.
@@ -31,13 +36,31 @@ struct MicroOperands {
 };
 void callMicroKernel(Emitter &e, const MicroKernel &m, const MicroOperands &o);
 
+/// f16 to f32, scalar or vector.
+Value halfToFloat(Emitter &e, Value h);
+
+/// Asks for `bytes` bytes from p on, a cache line at a time.
+void prefetch(Emitter &e, Value p, int64_t bytes, int cacheLevel);
+
 /// The largest P of {4, 2, 1} whose accumulators fit the registers beside what
 /// B needs.
-int64_t panelsFor(const TargetDesc &t, int64_t rows, gpt::Storage storage);
+int64_t panelsFor(const TargetDesc &t, int64_t rows, gpt::Storage storage,
+                  bool bytes);
 
-/// out[k][NR] f32 = the values of one packed panel.
+/// out[k][NR] f32 = the values of one packed panel; or, as bf16x2, rounded.
 void callUnpackPanel(Emitter &e, gpt::Storage storage, Value panel, Value out,
-                     Value k);
+                     Value k, gpt::Storage to);
+
+/// to = from[K] f32 as a row of A for a kernel whose B is `storage`, with 0 up
+/// to a whole vector.
+void callCopyRow(Emitter &e, gpt::Storage storage, Value from, Value to,
+                 int64_t k);
+
+/// to[words][packedRows] = `packedRows` rows of `words` words, `pitch` words
+/// apart. Rows are read up to a whole vector; to[...] is written up to a vector
+/// past its end.
+void callPackRows(Emitter &e, int64_t packedRows, Value rows, int64_t pitch,
+                  Value to, int64_t words);
 
 /// One value n, k of a packed matrix, as f32.
 Value loadPacked(Emitter &e, gpt::Storage storage, Value base, Value n, Value k,

@@ -17,8 +17,8 @@ module attributes {gpt.name = "one"} {
 // CHECK: call @micro_q4_1_
 // Many rows: panels are unpacked, then full tiles of f32.
 // CHECK: call @unpack_q4_1_
-// V4: call @micro_f32_14x32_packed
-// V3: call @micro_f32_6x16_packed
+// V4: call @micro_f32_14x32_packed_acc
+// V3: call @micro_f32_6x16_packed_acc
 
 // Nibbles become floats by a table look-up where the target has one.
 // V4-LABEL: func.func private @unpack_q4_1_n32

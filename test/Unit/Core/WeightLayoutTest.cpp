@@ -7,6 +7,7 @@
 
 #include "gptc/Format/WeightLayout.h"
 #include "gptc/Runtime/gptc.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -228,6 +229,116 @@ TEST(Checksum, ChunksAndSingleBits) {
     data[bit / 8] ^= 1 << bit % 8;
   }
   EXPECT_NE(gptc_checksum(0, data.data(), 999), whole);
+}
+
+// bf16x2: the definition of rounding to nearest, ties to even, in double: the
+// neighbours of x with eight significant bits.
+float nearestBF16(float x) {
+  if (x == 0 || std::isnan(x) || std::isinf(x))
+    return x;
+  int exponent;
+  std::frexp(x, &exponent);
+  double unit = std::ldexp(1.0, std::max(exponent - 8, -126 - 7));
+  return static_cast<float>(std::nearbyint(x / unit) * unit);
+}
+
+TEST(WeightLayout, PairsOfBF16) {
+  const int64_t K = 37, N = 19, nr = 8; // odd K: the last pair is half empty
+  std::vector<float> rows(N * K), columns(K * N);
+  std::mt19937 random(7);
+  for (int64_t f = 0; f < N; ++f)
+    for (int64_t k = 0; k < K; ++k) {
+      uint32_t bits = random();
+      if ((bits >> 23 & 255) >= 254) // stays finite when rounded up
+        bits &= ~(1u << 30);
+      if (k % 5 == 0) // ties
+        bits = (bits & 0xffff0000u) | 0x8000u;
+      float x;
+      memcpy(&x, &bits, 4);
+      rows[f * K + k] = columns[k * N + f] = x;
+    }
+  rows[3] = columns[3 * N] = NAN;
+  const gptc_weight_desc descs[] = {
+      panel(GPTC_F32, GPTC_PACKED_BF16X2, N, K, 0, N, K, nr),
+      panel(GPTC_F32, GPTC_PACKED_BF16X2, K, N, 0, N, K, nr, true)};
+  for (const gptc_weight_desc &w : descs) {
+    std::vector<char> out =
+        pack(w, w.in_out ? columns.data() : rows.data());
+    ASSERT_EQ(out.size(), (N + nr - 1) / nr * nr * (K + 1) / 2 * 4);
+    for (int64_t f = 0; f < (N + nr - 1) / nr * nr; ++f)
+      for (int64_t k = 0; k < K + 1; ++k) {
+        int64_t word = f / nr * nr * ((K + 1) / 2) + k / 2 * nr + f % nr;
+        uint32_t bits = uint32_t(at<uint16_t>(out, word * 4 + k % 2 * 2)) << 16;
+        float got, want = f < N && k < K ? nearestBF16(rows[f * K + k]) : 0;
+        memcpy(&got, &bits, 4);
+        if (std::isnan(want))
+          EXPECT_TRUE(std::isnan(got));
+        else
+          EXPECT_EQ(got, want) << f << ' ' << k;
+      }
+  }
+}
+
+// i8x4: a scale for each feature, codes to nearest; q8_0x4: the codes of q8_0 plus
+// 128, four k in a word.
+TEST(WeightLayout, Channels) {
+  const int64_t K = 37, N = 19, nr = 8, quads = (K + 3) / 4;
+  std::vector<float> rows(N * K), columns(K * N);
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  for (int64_t f = 0; f < N; ++f)
+    for (int64_t k = 0; k < K; ++k)
+      rows[f * K + k] = columns[k * N + f] = f == 4 ? 0 : normal(random);
+  rows[5 * K + 2] = columns[2 * N + 5] = INFINITY;
+  rows[6 * K + 2] = columns[2 * N + 6] = NAN;
+  const gptc_weight_desc descs[] = {
+      panel(GPTC_F32, GPTC_PACKED_I8X4, N, K, 0, N, K, nr),
+      panel(GPTC_F32, GPTC_PACKED_I8X4, K, N, 0, N, K, nr, true)};
+  for (const gptc_weight_desc &w : descs) {
+    std::vector<char> out = pack(w, w.in_out ? columns.data() : rows.data());
+    const int64_t bytes = nr * (quads * 4 + 4);
+    ASSERT_EQ(int64_t(out.size()), (N + nr - 1) / nr * bytes);
+    for (int64_t f = 0; f < (N + nr - 1) / nr * nr; ++f) {
+      const int64_t from = f / nr * bytes, j = f % nr;
+      const float scale = at<float>(out, from + quads * nr * 4 + j * 4);
+      if (f == 5 || f == 6) {
+        EXPECT_FALSE(std::isfinite(scale)) << f;
+        continue;
+      }
+      double largest = 0;
+      for (int64_t k = 0; f < N && k < K; ++k)
+        largest = std::max(largest, std::fabs(double(rows[f * K + k])));
+      EXPECT_NEAR(scale, largest / 127, largest * 1e-7) << f;
+      for (int64_t k = 0; k < quads * 4; ++k) {
+        int code = at<uint8_t>(out, from + (k / 4 * nr + j) * 4 + k % 4) - 128;
+        double want = f < N && k < K ? rows[f * K + k] : 0;
+        EXPECT_LE(std::abs(code), 127);
+        // Half a step, and the rounding of the scale and its inverse.
+        EXPECT_NEAR(code * double(scale), want, scale * 0.5001) << f << ' ' << k;
+      }
+    }
+  }
+}
+
+TEST(WeightLayout, WordsOfQ8) {
+  const int64_t K = 64, N = 11, nr = 4;
+  std::vector<char> source(N * K / 32 * 34);
+  std::mt19937 random(13);
+  for (char &c : source)
+    c = static_cast<char>(random());
+  auto w = panel(GPTC_Q8_0, GPTC_PACKED_Q8_0X4, N, K, 0, N, K, nr);
+  std::vector<char> out = pack(w, source.data());
+  for (int64_t f = 0; f < N; ++f)
+    for (int64_t k = 0; k < K; ++k) {
+      const int64_t block = (f / nr * (K / 32) + k / 32) * nr * 34;
+      const size_t from = (f * (K / 32) + k / 32) * 34;
+      EXPECT_EQ(at<uint16_t>(out, block + f % nr * 2),
+                at<uint16_t>(source, from));
+      EXPECT_EQ(at<uint8_t>(out, block + nr * 2 +
+                                     (k % 32 / 4 * nr + f % nr) * 4 + k % 4) -
+                    128,
+                at<int8_t>(source, from + 2 + k % 32));
+    }
 }
 
 } // namespace

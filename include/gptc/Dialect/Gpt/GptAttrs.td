@@ -37,11 +37,14 @@ def Gpt_NormKind : I32EnumAttr<"NormKind", "norm", [
   ]> { let cppNamespace = "gptc::gpt"; let genSpecializedAttr = 0; }
 def Gpt_NormKindAttr : EnumAttr<Gpt_Dialect, Gpt_NormKind, "norm_kind">;
 
-// How a weight's elements are stored; the tensor type is the logical one.
+// How a weight's elements are stored; the tensor type is the logical one. The formats from bf16x2 on are only
+// packages' (Format/WeightLayout.h).
 def Gpt_Storage : I32EnumAttr<"Storage", "weight storage format", [
     I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"F16", 1, "f16">,
     I32EnumAttrCase<"BF16", 2, "bf16">, I32EnumAttrCase<"Q8_0", 3, "q8_0">,
-    I32EnumAttrCase<"Q4_0", 4, "q4_0">, I32EnumAttrCase<"Q4_1", 5, "q4_1">
+    I32EnumAttrCase<"Q4_0", 4, "q4_0">, I32EnumAttrCase<"Q4_1", 5, "q4_1">,
+    I32EnumAttrCase<"BF16x2", 7, "bf16x2">, I32EnumAttrCase<"I8x4", 8, "i8x4">,
+    I32EnumAttrCase<"Q8_0x4", 9, "q8_0x4">
   ]> { let cppNamespace = "gptc::gpt"; let genSpecializedAttr = 0; }
 
 //===----------------------------------------------------------------------===//
@@ -65,6 +68,7 @@ def Gpt_StoredAttr : Gpt_Attr<"Stored", "stored"> {
   let parameters = (ins StringRefParameter<"file">:$file, StringRefParameter<"tensor name">:$tensor,
                         EnumParameter<Gpt_Storage>:$storage);
   let assemblyFormat = "`<` $file `,` $tensor `,` $storage `>`";
+  let genVerifyDecl = 1;
 }
 
 def Gpt_RopeScalingAttr : Gpt_Attr<"RopeScaling", "llama3"> {
