@@ -3,13 +3,13 @@ import itertools
 
 import numpy as np
 
-from attention_graphs import CAUSAL, LEVELS, Case, Entry, attention, attention_text, oracle, tensor
+from attention_graphs import CAUSAL, LEVELS, AttentionTest, Entry, attention, attention_text, oracle, tensor
 from attention_reports import reports, stale_keys
 from cases import check_all
 from harness import main, run, same_bits, written
 
 
-class Reports(Case):
+class Reports(AttentionTest):
     """Cases of public reports: bottom-right masks, tails, empty rows, range, head sizes, groups, views, users, scales."""
 
     def test_b01_to_b07(self):

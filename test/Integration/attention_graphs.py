@@ -1,9 +1,10 @@
 """Attention as graphs of named tensors, compiled at -O0 and -O2, and what it means in numpy, in double and with nothing
-of the compiler. Used by attention_cases.py and attention_spellings.py."""
+of the compiler."""
 import functools
 
 import numpy as np
 
+from cases import tensor
 from harness import compiled, manifest, unittest, written
 from package import Package
 
@@ -29,10 +30,6 @@ def oracle(q, k, v, scale=1.0, cap=None, slopes=None, mask=None, causal=False, w
     largest = scores.max(-1, keepdims=True)
     weights = np.exp(scores - np.where(largest == -inf, 0, largest))
     return weights @ v / np.maximum(weights.sum(-1, keepdims=True), 1e-300)
-
-
-def tensor(shape, element="f32"):
-    return "tensor<" + "".join(f"{size}x" for size in shape) + element + ">"
 
 
 model = functools.cache(written)  # one file, one package, for each text
@@ -89,7 +86,35 @@ def attention(level, heads, kv_heads, sq, sk, d, middle="", last=None, batch=(),
 CAUSAL = "    %m = gpt.causal_mask %s : !s"
 
 
-class Case(unittest.TestCase):
+def one_head(name, context, vocab, d):
+    """A model of causal attention of one head of d channels, whose weights are emb and head [vocab, d], wq, wk and wv [d, d]."""
+    weights = {"emb": (vocab, d), "wq": (d, d), "wk": (d, d), "wv": (d, d), "head": (vocab, d)}
+    kinds = {key: tensor(shape) for key, shape in weights.items()}
+    declared = "".join(f"  ml_program.global private @{key}(#ml_program.extern<{kind}>) : {kind}\n" for key, kind in kinds.items())
+    loads = "".join(f"    %{key} = ml_program.global_load_const @{key} : {kind}\n" for key, kind in kinds.items())
+    X, H, S, W, Y = tensor(("?", d)), tensor((1, "?", d)), tensor((1, "?", "?")), tensor((d, d)), tensor(("?", vocab))
+    return f"""module attributes {{gpt.name = "{name}", gpt.context = {context} : i64}} {{
+{declared}  func.func @forward(%tokens: tensor<?xi32>) -> ({Y} {{gpt.result = "logits"}}) {{
+{loads}    %x = gpt.embedding %emb, %tokens : {kinds["emb"]}, tensor<?xi32> -> {X}
+    %q = gpt.linear %x, %wq : {X}, {W} -> {X}
+    %k = gpt.linear %x, %wk : {X}, {W} -> {X}
+    %v = gpt.linear %x, %wv : {X}, {W} -> {X}
+    %qh = gpt.split_heads %q : {X} -> {H}
+    %kh = gpt.split_heads %k : {X} -> {H}
+    %vh = gpt.split_heads %v : {X} -> {H}
+    %s = gpt.matmul %qh, %kh transpose_b : {H}, {H} -> {S}
+    %m = gpt.causal_mask %s : {S}
+    %p = gpt.softmax %m : {S}
+    %o = gpt.matmul %p, %vh : {S}, {H} -> {H}
+    %c = gpt.merge_heads %o : {H} -> {X}
+    %y = gpt.linear %c, %head : {X}, {kinds["head"]} -> {Y}
+    return %y : {Y}
+  }}
+}}
+"""
+
+
+class AttentionTest(unittest.TestCase):
     def close(self, got, expected, atol=1e-5):
         got = np.asarray(got, np.float64)
         self.assertEqual(got.shape, np.shape(expected))

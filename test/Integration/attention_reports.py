@@ -2,8 +2,8 @@
 compiles together (cases.check_all), and a model whose cache holds what must not be seen."""
 import numpy as np
 
-from attention_graphs import CAUSAL, attention_text, inf, tensor
-from cases import Case
+from attention_graphs import CAUSAL, attention_text, inf, one_head
+from cases import Case, tensor
 from harness import compiled, written
 from package import Package
 
@@ -105,41 +105,12 @@ def reports(test, level=2, precision="f32"):
             *head_sizes(test, precision, sizes), *groups(test, ((6, 2), (12, 3)) if few else GROUPS)]
 
 
-STALE = """module attributes {gpt.name = "stale", gpt.context = 256 : i64} {
-  ml_program.global private @emb(#ml_program.extern<tensor<5x16xf32>>) : tensor<5x16xf32>
-  ml_program.global private @zero(#ml_program.extern<tensor<16x16xf32>>) : tensor<16x16xf32>
-  ml_program.global private @one(#ml_program.extern<tensor<16x16xf32>>) : tensor<16x16xf32>
-  ml_program.global private @head(#ml_program.extern<tensor<5x16xf32>>) : tensor<5x16xf32>
-  func.func @forward(%tokens: tensor<?xi32>) -> (tensor<?x5xf32> {gpt.result = "logits"}) {
-    %emb = ml_program.global_load_const @emb : tensor<5x16xf32>
-    %zero = ml_program.global_load_const @zero : tensor<16x16xf32>
-    %one = ml_program.global_load_const @one : tensor<16x16xf32>
-    %head = ml_program.global_load_const @head : tensor<5x16xf32>
-    %x = gpt.embedding %emb, %tokens : tensor<5x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
-    %q = gpt.linear %x, %zero : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
-    %k = gpt.linear %x, %one : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
-    %v = gpt.linear %x, %one : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
-    %qh = gpt.split_heads %q : tensor<?x16xf32> -> tensor<1x?x16xf32>
-    %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<1x?x16xf32>
-    %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<1x?x16xf32>
-    %s = gpt.matmul %qh, %kh transpose_b : tensor<1x?x16xf32>, tensor<1x?x16xf32> -> tensor<1x?x?xf32>
-    %m = gpt.causal_mask %s : tensor<1x?x?xf32>
-    %p = gpt.softmax %m : tensor<1x?x?xf32>
-    %o = gpt.matmul %p, %vh : tensor<1x?x?xf32>, tensor<1x?x16xf32> -> tensor<1x?x16xf32>
-    %c = gpt.merge_heads %o : tensor<1x?x16xf32> -> tensor<?x16xf32>
-    %y = gpt.linear %c, %head : tensor<?x16xf32>, tensor<5x16xf32> -> tensor<?x5xf32>
-    return %y : tensor<?x5xf32>
-  }
-}
-"""
-
-
 def stale_keys(test, level, *options):
     """B02 d: what pages held before a sequence was cut back, NaN and infinity, enters no sum; the mean of the values 0, 1 and 2 is 1."""
     # Tokens 0, 1 and 2 are their numbers; 3 and 4 are what must not be seen.
-    weights = {"emb": np.repeat(np.float32([[0], [1], [2], [np.nan], [inf]]), 16, 1), "zero": np.zeros((16, 16), np.float32),
-               "one": np.eye(16, dtype=np.float32), "head": np.eye(5, 16, dtype=np.float32)}
-    with Package(compiled(written(STALE), level, *options)).open(weights) as model, model.session(sequences=2, pages=4) as session:
+    one = np.eye(16, dtype=np.float32)
+    weights = {"emb": np.repeat(np.float32([[0], [1], [2], [np.nan], [inf]]), 16, 1), "wq": 0 * one, "wk": one, "wv": one, "head": one[:5]}
+    with Package(compiled(written(one_head("stale", 256, 5, 16)), level, *options)).open(weights) as model, model.session(sequences=2, pages=4) as session:
         for bad in ([3] * 100 + [4] * 28, [4, 3] * 64):
             for sequence in (0, 1):  # pages go from one sequence to the other
                 session.step(bad, sequences=[sequence] * 128, rows=[])

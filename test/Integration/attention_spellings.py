@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 
-from attention_graphs import LEVELS, Case, attention, inf, oracle, tensor
+from attention_graphs import LEVELS, AttentionTest, attention, inf, oracle, tensor
 from harness import compiled, main, manifest, run, same_bits, written
 from package import Package
 
 
-class Spellings(Case):
+class Spellings(AttentionTest):
     """Masks, windows, softcap and ALiBi against numpy; fused, unfused, on one and two threads."""
 
     def check(self, middle, more=None, given=None, heads=4, kv_heads=2, sizes=((5, 5), (1, 70), (70, 70), (3, 200), (130, 131), (9, 4)), d=8,
@@ -300,7 +300,7 @@ STEP = """module attributes {gpt.name = "step", gpt.context = 512 : i64, gpt.voc
 """
 
 
-class Step(Case):
+class Step(AttentionTest):
     """The same over the KV cache: window, softcap, ALiBi and a learned scale; whole, split, in a batch."""
     LENGTH = 300
 

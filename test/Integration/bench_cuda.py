@@ -1,13 +1,10 @@
-"""gptc-bench and tools/bench/cublaslt.py on packages for a GPU, here the emulator's: what they print, not how fast it is.
-
-GPTC_CUDA_EMULATOR is the folder of its libcuda.so.1. Without nvcc there is nothing to run.
-"""
+"""gptc-bench and tools/bench/cublaslt.py on packages for a GPU, here the emulator's: what they print, not how fast it is."""
 import json
 import os
 import subprocess
 import sys
 
-from emulated import EMULATOR, NVCC, emulated, package
+from emulated import emulated, needs_gpu, package
 from harness import HERE, TEMPORARY, compiled_case, main, manifest, run, unittest
 
 SCRIPT = os.path.join(HERE, "..", "..", "tools", "bench", "cublaslt.py")
@@ -19,7 +16,7 @@ def compare(*arguments, status=0, env=None):
     return done
 
 
-@unittest.skipUnless(NVCC and EMULATOR, "no nvcc, or no emulator")
+@needs_gpu
 class Bench(unittest.TestCase):
     def test_bench(self):
         folder = package("llama-hf", "bf16")

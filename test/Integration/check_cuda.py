@@ -1,14 +1,11 @@
-"""gptc-check of packages for a GPU, here the emulator's: they agree kernel by kernel and end to end, and a kernel whose code is wrong is named.
-
-GPTC_CUDA_EMULATOR is the folder of its libcuda.so.1. Without nvcc there is nothing to run.
-"""
+"""gptc-check of packages for a GPU, here the emulator's: they agree kernel by kernel and end to end, and a kernel whose code is wrong is named."""
 import os
 import re
 import shutil
 import tempfile
 
 from check import ATTENTION, kernels
-from emulated import EMULATOR, NVCC, emulated, package
+from emulated import emulated, needs_gpu, package
 from harness import GOLDEN, TEMPORARY, checkpoint, compiled, golden, imported, main, manifest, np, run, unittest, written
 
 # Tiles of GEMM and attention; then few rows, whose arithmetic is f32 whatever the precision.
@@ -51,7 +48,7 @@ FAULTS = (("rms_norm_c64", "", MANY, MUL, ADD), ("rope_table_t2_d16", "", MANY, 
           ("attention_h4_d16_causal", "_split", FEW, MUL, ADD), ("attention_h4_d16_causal", "_combine", FEW, MUL, ADD))
 
 
-@unittest.skipUnless(NVCC and EMULATOR, "no nvcc, or no emulator")
+@needs_gpu
 class CheckCuda(unittest.TestCase):
     def agrees(self, report, folder):
         self.assertTrue(all(kernels(report).values()), report)

@@ -4,12 +4,11 @@ import os
 
 import numpy as np
 
-from emulated import NVCC, Fresh, emulated, machine_code, needs_gpu, package, ptx_only, recorded
+from emulated import Fresh, cuda, emulated, machine_code, needs_gpu, package, ptx_only, recorded
 from harness import GOLDEN, SMOLLM2, close_to_golden, compiled, golden, imported, main, manifest, run, unittest, written
 from package import Package
 
-if NVCC:
-    ptx_only()
+ptx_only()
 
 ATTENTION = """  func.func @attention{i}(%q: tensor<{n_q}x{Sq}x{D}xf32> {{gpt.arg = "q"}}, %k: tensor<{n_kv}x{Sk}x{D}xf32> {{gpt.arg = "k"}},
                        %v: tensor<{n_kv}x{Sk}x{D}xf32> {{gpt.arg = "v"}}) -> (tensor<{n_q}x{Sq}x{D}xf32> {{gpt.result = "out"}}) {{
@@ -100,7 +99,7 @@ class Entries(Fresh):
         text = "".join(ATTENTION.format(i=i, word="causal" if item["causal"] else "", groups=item["n_q"] // item["n_kv"], **item) for i, item in enumerate(items))
         mlir = written("module attributes {gpt.name = \"attention\"} {\n" + text + "}\n")
         for precision in ("f32", "bf16", "f16"):
-            with Package(compiled(mlir, 2, "--target=cuda", f"--precision={precision}")).open() as model, model.session() as session:
+            with Package(compiled(mlir, *cuda(precision))).open() as model, model.session() as session:
                 for i, item in enumerate(items):
                     with self.subTest(item["file"], precision=precision):
                         data = np.load(os.path.join(GOLDEN, "attention", item["file"]))

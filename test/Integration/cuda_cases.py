@@ -8,24 +8,24 @@ os.environ.setdefault("GPTC_EMULATOR_MEMORY", "40000")
 
 import numpy as np
 
-from attention_graphs import Case as Numbers, model
+from attention_graphs import AttentionTest, model, one_head
 from attention_reports import reports, stale_keys
 from cases import check_all
-from emulated import NVCC, Fresh, Gpu, Kernels, needs_gpu, ptx_only
+from emulated import Fresh, Gpu, Kernels, cuda, needs_gpu, ptx_only
 from harness import compiled, main
 from package import Batch, Package, Tensor
+from stored import declared, linear, scalars
 
-if NVCC:
-    ptx_only()
+ptx_only()
 
 
 @needs_gpu
-class Attention(Fresh, Numbers):
+class Attention(Fresh, AttentionTest):
     """B01 to B07, fused and unfused, in every precision."""
 
     def compare(self, level, precision):
-        check_all(self, reports(self, level, precision), ((level, "--target=cuda", f"--precision={precision}"),))
-        stale_keys(self, level, "--target=cuda", f"--precision={precision}")
+        check_all(self, reports(self, level, precision), (cuda(precision, level),))
+        stale_keys(self, *cuda(precision, level))
 
     def test_f32(self):
         self.compare(2, "f32")
@@ -40,68 +40,24 @@ class Attention(Fresh, Numbers):
         self.compare(2, "f16")
 
 
-BITS = {"f32": np.float32, "f16": np.float16, "bf16": lambda x: (np.asarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)}
-
-
-def weight(name, shape, storage):
-    kind = f"tensor<{shape[0]}x{shape[1]}xf32>"
-    return f'  ml_program.global private @{name}(#ml_program.extern) : {kind} {{gpt.stored = #gpt.stored<"", "{name}", {storage}>}}\n', kind
-
-
 def linears(sizes, storage):
     """Functions k<K>: x [?, K] times a weight [N, K]."""
-    text = ""
-    for k, n in sizes:
-        declared, kind = weight(f"w{k}", (n, k), storage)
-        text += declared + f"""  func.func @k{k}(%x: tensor<?x{k}xf32> {{gpt.arg = "x"}}) -> (tensor<?x{n}xf32> {{gpt.result = "y"}}) {{
-    %w = ml_program.global_load_const @w{k} : {kind}
-    %y = gpt.linear %x, %w : tensor<?x{k}xf32>, {kind} -> tensor<?x{n}xf32>
-    return %y : tensor<?x{n}xf32>
-  }}
-"""
+    text = "".join(declared(f"w{k}", storage, n, k) + linear(f"k{k}", f"w{k}", n, k) for k, n in sizes)
     return 'module attributes {gpt.name = "rows"} {\n' + text + "}\n"
 
 
 # A head of 46 channels: 184 bytes of a row. Token 0 is a filler, 1 the needle, 2 asks for it.
-SLOTS = """module attributes {gpt.name = "slots", gpt.context = 128 : i64} {
-  ml_program.global private @emb(#ml_program.extern<tensor<46x46xf32>>) : tensor<46x46xf32>
-  ml_program.global private @wq(#ml_program.extern<tensor<46x46xf32>>) : tensor<46x46xf32>
-  ml_program.global private @wk(#ml_program.extern<tensor<46x46xf32>>) : tensor<46x46xf32>
-  ml_program.global private @wv(#ml_program.extern<tensor<46x46xf32>>) : tensor<46x46xf32>
-  ml_program.global private @head(#ml_program.extern<tensor<46x46xf32>>) : tensor<46x46xf32>
-  func.func @forward(%tokens: tensor<?xi32>) -> (tensor<?x46xf32> {gpt.result = "logits"}) {
-    %emb = ml_program.global_load_const @emb : tensor<46x46xf32>
-    %wq = ml_program.global_load_const @wq : tensor<46x46xf32>
-    %wk = ml_program.global_load_const @wk : tensor<46x46xf32>
-    %wv = ml_program.global_load_const @wv : tensor<46x46xf32>
-    %head = ml_program.global_load_const @head : tensor<46x46xf32>
-    %x = gpt.embedding %emb, %tokens : tensor<46x46xf32>, tensor<?xi32> -> tensor<?x46xf32>
-    %q = gpt.linear %x, %wq : tensor<?x46xf32>, tensor<46x46xf32> -> tensor<?x46xf32>
-    %k = gpt.linear %x, %wk : tensor<?x46xf32>, tensor<46x46xf32> -> tensor<?x46xf32>
-    %v = gpt.linear %x, %wv : tensor<?x46xf32>, tensor<46x46xf32> -> tensor<?x46xf32>
-    %qh = gpt.split_heads %q : tensor<?x46xf32> -> tensor<1x?x46xf32>
-    %kh = gpt.split_heads %k : tensor<?x46xf32> -> tensor<1x?x46xf32>
-    %vh = gpt.split_heads %v : tensor<?x46xf32> -> tensor<1x?x46xf32>
-    %s = gpt.matmul %qh, %kh transpose_b : tensor<1x?x46xf32>, tensor<1x?x46xf32> -> tensor<1x?x?xf32>
-    %m = gpt.causal_mask %s : tensor<1x?x?xf32>
-    %p = gpt.softmax %m : tensor<1x?x?xf32>
-    %o = gpt.matmul %p, %vh : tensor<1x?x?xf32>, tensor<1x?x46xf32> -> tensor<1x?x46xf32>
-    %c = gpt.merge_heads %o : tensor<1x?x46xf32> -> tensor<?x46xf32>
-    %y = gpt.linear %c, %head : tensor<?x46xf32>, tensor<46x46xf32> -> tensor<?x46xf32>
-    return %y : tensor<?x46xf32>
-  }
-}
-"""
+SLOTS = one_head("slots", 128, 46, 46)
 FILLER, NEEDLE, ASKER = range(3)
 
 
 @needs_gpu
-class Alignment(Fresh, Numbers):
+class Alignment(Fresh):
     """B38, and the lengths of B02 c: every output of ones is the number of inputs."""
 
     def ones(self, precision, storage, sizes):
-        weights = {f"w{k}": BITS[storage](np.ones((n, k), np.float32)) for k, n in sizes}
-        folder = compiled(model(linears(sizes, storage)), 2, "--target=cuda", f"--precision={precision}", "--no-weights")
+        weights = {f"w{k}": scalars(storage, np.ones((n, k))) for k, n in sizes}
+        folder = compiled(model(linears(sizes, storage)), *cuda(precision), "--no-weights")
         with Package(folder).open(weights) as opened, opened.session() as session:
             for k, n in sizes:
                 for rows in (1, 5, 8, 9, 70):
@@ -121,7 +77,7 @@ class Alignment(Fresh, Numbers):
         wq[1, ASKER] = 100  # what asks meets the needle's key
         wv[:, NEEDLE], wv[:, FILLER], wv[:, ASKER] = values, -values, 2 * values
         weights = {"emb": table, "wq": wq, "wk": np.eye(46, dtype=np.float32), "wv": wv, "head": np.eye(46, dtype=np.float32)}
-        folder = compiled(model(SLOTS), 2, "--target=cuda", "--precision=f16")
+        folder = compiled(model(SLOTS), *cuda("f16"))
         with Package(folder).open(weights) as opened, opened.session(sequences=8, tokens=520) as session:
             for first in range(0, 64, 8):  # eight prompts at once, then a token for each
                 prompts = [[NEEDLE if at == first + s else FILLER for at in range(64)] + [ASKER] for s in range(8)]
@@ -140,14 +96,14 @@ class Alignment(Fresh, Numbers):
         sizes = [(65, 5)]
         weights = {"w65": np.arange(325, dtype=np.float32).reshape(5, 65) % 7}
         x = np.arange(130, dtype=np.float32).reshape(2, 65) % 5
-        with Package(compiled(model(linears(sizes, "f32")), 2, "--target=cuda", "--precision=f32", "--no-weights")).open(weights) as opened, opened.session() as session:
+        with Package(compiled(model(linears(sizes, "f32")), *cuda("f32"), "--no-weights")).open(weights) as opened, opened.session() as session:
             for offset in (0, 1, 2, 4, 6):
                 given, wanted = gpu.upload(x, offset), gpu.allocate(40 + offset) + offset
                 of = lambda name, shape, pointer: (Tensor * 1)(Tensor(name, 0, 2, (c.c_int64 * 8)(*shape), pointer, int(np.prod(shape)) * 4))
                 session.package.check(session.package.api.run(session.handle, b"k65", of(b"x", (2, 65), given), 1, of(b"y", (2, 5), wanted), 1))
                 self.assertTrue(np.array_equal(gpu.download(wanted, (2, 5)), x @ weights["w65"].T), offset)
         weights = {"emb": np.eye(46, dtype=np.float32), **{name: np.eye(46, dtype=np.float32) for name in ("wq", "wk", "wv", "head")}}
-        with Package(compiled(model(SLOTS), 2, "--target=cuda", "--precision=f16")).open(weights) as opened, opened.session() as session:
+        with Package(compiled(model(SLOTS), *cuda("f16"))).open(weights) as opened, opened.session() as session:
             tokens, positions, rows = (np.array(values, np.int32) for values in ([1, 2, 0], [0, 1, 2], [2, 0]))
             expected = session.step(tokens, positions, rows=rows)
             for offset in (0, 1, 2, 3, 4):
@@ -183,7 +139,7 @@ def panels(matrix):
 
 
 @needs_gpu
-class Offsets(Fresh, Numbers):
+class Offsets(Fresh, AttentionTest):
     """B35: the first and the last rows of what has more than 2^31 elements, by launches whose other blocks do not run."""
 
     def ends(self):
@@ -191,13 +147,13 @@ class Offsets(Fresh, Numbers):
         self.addCleanup(os.environ.pop, "GPTC_EMULATOR_BLOCKS")
 
     def kernels(self, precision):
-        return Kernels(compiled(model(LARGE), 2, "--target=cuda", f"--precision={precision}", "--no-weights"))
+        return Kernels(compiled(model(LARGE), *cuda(precision), "--no-weights"))
 
     def test_b35_logits(self):
         self.ends()
         gpu, rows = Gpu(), 42731  # 42731 * 50257 is 48219 more than 2^31
         x, head = (np.arange(n * 16, dtype=np.float32).reshape(n, 16) % modulus for n, modulus in ((rows, 11), (50257, 13)))
-        arguments = {"x": gpu.upload(x), "weight0": gpu.upload(BITS["bf16"](panels(head))), "d0": rows}
+        arguments = {"x": gpu.upload(x), "weight0": gpu.upload(scalars("bf16", panels(head)).data), "d0": rows}
         for precision in ("f32", "bf16"):
             logits = gpu.allocate(rows * 50257 * 4)
             self.kernels(precision)("gemm_k16_n50257_bf16", out0=logits, **arguments)
@@ -235,7 +191,7 @@ class Offsets(Fresh, Numbers):
         view = gpu.upload(np.array([pool, table, 2, runs, 1], np.uint64))
         arguments = {"cache": view, "keys": gpu.upload(keys), "values": gpu.upload(values), "q": gpu.upload(q), "d0": tokens,
                      "positions": gpu.upload(np.arange(tokens, dtype=np.int32)), "sequences": gpu.upload(np.zeros(tokens, np.int32))}
-        unfused, fused = (Kernels(compiled(model(SLOTS), level, "--target=cuda", "--precision=f32")) for level in (0, 2))
+        unfused, fused = (Kernels(compiled(model(SLOTS), *cuda("f32", level))) for level in (0, 2))
         unfused("kv_append_h1_d46", **arguments)
         # Where they should lie: keys by channel, then values in rows of 48.
         for i, first in enumerate(pages):

@@ -7,9 +7,9 @@ import os
 
 import numpy as np
 
-from emulated import called, needs_gpu
+from emulated import called, cuda, needs_gpu
 from harness import compiled, main, same_bits, unittest, written
-from stored import gguf, made
+from stored import declared, gguf, made
 
 # storage of each lane, features, inputs
 GEMMS = ((("f32",), 20, 33), (("bf16",), 40, 1100), (("f16",), 16, 100), (("q8_0",), 48, 1056), (("q4_0",), 20, 8224), (("q4_1",), 130, 96),
@@ -24,7 +24,7 @@ def model(rng):
         functions += f'  func.func @f{i}(%x: {x} {{gpt.arg = "x"}}) -> ({y} {{gpt.result = "y"}}) {{\n'
         weights.append([made(rng, kind, n, k) for kind in kinds])
         for lane, kind in enumerate(kinds):
-            globals_ += f'  ml_program.global private @w{i}_{lane}(#ml_program.extern) : {w} {{gpt.stored = #gpt.stored<"weights.gguf", "w{i}_{lane}", {kind}>}}\n'
+            globals_ += declared(f"w{i}_{lane}", kind, n, k, "weights.gguf")
             functions += f"    %w{lane} = ml_program.global_load_const @w{i}_{lane} : {w}\n    %y{lane} = gpt.linear %x, %w{lane} : {x}, {w} -> {y}\n"
         last = "y0"
         for lane in range(1, len(kinds)):  # lanes of one GEMM
@@ -50,7 +50,7 @@ class FewRows(unittest.TestCase):
     def test_rows(self):
         rng = np.random.default_rng(4)
         path, weights = model(rng)
-        folder = compiled(path, 2, "--target=cuda", "--precision=f32")
+        folder = compiled(path, *cuda("f32"))
         calls, checks = [], []
 
         def call(i, x, check, *known):

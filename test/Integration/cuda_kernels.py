@@ -6,17 +6,18 @@ import re
 
 import numpy as np
 
+import fusion_blocks
 import fusion_cases
-from attention_graphs import Case as Attention, model
+from attention_graphs import AttentionTest, model
 from attention_reports import head_sizes, stale_keys
 from cases import Case, check_all, tensor
-from emulated import NVCC, Fresh, counted, needs_gpu, ptx_only, recorded
-from fusion_cases import erf, sigmoid
+from emulated import Fresh, counted, cuda, needs_gpu, ptx_only, recorded
+from fusion_numpy import Numbers, erf, sigmoid
 from harness import HERE, compiled, main, packages
-from package import Package, Stored
+from package import Package
+from stored import KINDS, declared, exact, linear
 
-if NVCC:
-    ptx_only()
+ptx_only()
 SOURCES = os.path.join(HERE, "..", "..", "lib", "Target", "CUDA")
 
 
@@ -25,53 +26,14 @@ def source(name):
         return f.read()
 
 
-def cuda(level, precision):
-    return level, "--target=cuda", f"--precision={precision}"
-
-
-def bf16(x):
-    return (np.ascontiguousarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)
-
-
-def blocks(scales, *parts):
-    """Rows of ggml blocks: the f16 scales [n, blocks, k] of each, then its bytes."""
-    n, count = scales.shape[:2]
-    return np.concatenate([scales.astype(np.float16).view(np.uint8).reshape(n, count, -1), *(part.astype(np.uint8).reshape(n, count, -1) for part in parts)], -1)
-
-
-def stored(storage, n, k, seed):
-    """A weight as the host gives it and its values: numbers of at most eight bits, so that every precision has them and sums are exact."""
-    random = np.random.default_rng(seed)
-    if not storage.startswith("q"):
-        values = random.integers(-9, 10, (n, k)).astype(np.float32) / 4
-        return {"f32": values, "f16": values.astype(np.float16), "bf16": bf16(values)}[storage], values
-    scale = 2.0 ** random.integers(-4, 1, (n, k // 32, 1))
-    if storage == "q8_0":
-        codes = random.integers(-127, 128, (n, k // 32, 32))
-        return Stored(3, (n, k), blocks(scale, codes)), (scale * codes).reshape(n, k)
-    codes = random.integers(0, 16, (n, k // 32, 32))
-    nibbles = codes[..., :16] | codes[..., 16:] << 4
-    if storage == "q4_0":
-        return Stored(4, (n, k), blocks(scale, nibbles)), (scale * (codes - 8)).reshape(n, k)
-    least = scale * random.integers(-20, 5, scale.shape)
-    return Stored(5, (n, k), blocks(np.concatenate([scale, least], -1), nibbles)), (scale * codes + least).reshape(n, k)
-
-
-STORAGES = "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"
 N, K = 40, 96  # no whole tile of either
 
 
 def storages_text():
     kind, X, Y = tensor((N, K)), tensor(("?", K)), tensor(("?", N))
     text = ""
-    for s in STORAGES:
-        text += f"""  ml_program.global private @{s}(#ml_program.extern) : {kind} {{gpt.stored = #gpt.stored<"", "{s}", {s}>}}
-  func.func @linear_{s}(%x: {X} {{gpt.arg = "x"}}) -> ({Y} {{gpt.result = "y"}}) {{
-    %w = ml_program.global_load_const @{s} : {kind}
-    %y = gpt.linear %x, %w : {X}, {kind} -> {Y}
-    return %y : {Y}
-  }}
-  func.func @embedding_{s}(%x: tensor<?xi32> {{gpt.arg = "x"}}) -> ({X} {{gpt.result = "y"}}) {{
+    for s in KINDS:
+        text += declared(s, s, N, K) + linear("linear_" + s, s, N, K) + f"""  func.func @embedding_{s}(%x: tensor<?xi32> {{gpt.arg = "x"}}) -> ({X} {{gpt.result = "y"}}) {{
     %w = ml_program.global_load_const @{s} : {kind}
     %y = gpt.embedding %w, %x : {kind}, tensor<?xi32> -> {X}
     return %y : {X}
@@ -133,33 +95,31 @@ def comparisons():
             yield "arith.CmpIOp", f"arith.cmpi u{name[1:]}, %i, %j : !i", lambda v, f=function: f(v["i"].view(np.uint32), v["j"].view(np.uint32))
 
 
-def of_fusion_cases(case, test, *options, **more):
-    """Runs a test of fusion_cases.py with these options."""
+def run_test(case, test, *options, **more):
+    """Runs a test of that class with these options."""
     case = type(case.__name__, (case,), {"options": options, **more})(test)
     getattr(case, test)()
 
 
 @needs_gpu
-class Instances(Fresh, Attention, fusion_cases.Numbers):
+class Instances(Fresh, AttentionTest, Numbers):
     def storages(self, precision):
         """Every format in every loop; 1, 5, 9 and 70 rows take different ways."""
-        weights, values = {}, {}
-        for i, s in enumerate(STORAGES):
-            weights[s], values[s] = stored(s, N, K, i)
-        folder = compiled(model(storages_text()), *cuda(2, precision), "--no-weights")
         random = np.random.default_rng(7)
+        weights = {s: exact(random, s, N, K) for s in KINDS}
+        folder = compiled(model(storages_text()), *cuda(precision), "--no-weights")
         with Package(folder).open(weights) as opened, opened.session() as session:
-            for s in STORAGES:
+            for s in KINDS:
                 ids = random.integers(0, N, 50).astype(np.int32)
                 got = session.run(f"embedding_{s}", {"x": ids}, ["y"])["y"]
-                self.assertTrue(np.array_equal(got, values[s][ids]), (precision, s))
+                self.assertTrue(np.array_equal(got, weights[s].values[ids]), (precision, s))
             for rows in (1, 5, 9, 70):
                 x = random.integers(-4, 5, (rows, K)).astype(np.float32)
                 run = lambda name: session.run(name, {"x": x}, ["y"])["y"]
-                for s in STORAGES:
-                    self.assertTrue(np.array_equal(run("linear_" + s), x @ values[s].T), (precision, s, rows))
+                for s in KINDS:
+                    self.assertTrue(np.array_equal(run("linear_" + s), x @ weights[s].values.T), (precision, s, rows))
                 for a, b in (("bf16", "q8_0"), ("q4_1", "f16")):
-                    g, u = x @ values[a].T, x @ values[b].T
+                    g, u = x @ weights[a].values.T, x @ weights[b].values.T
                     self.assertTrue(np.array_equal(run(f"both_{a}_{b}"), np.maximum(g, u) + u), (precision, a, b, rows))
 
     def scalars(self):
@@ -190,7 +150,7 @@ class Instances(Fresh, Attention, fusion_cases.Numbers):
                 self.assertTrue(near.all(), (name, got[~near][:4], expected[~near][:4], x[~near][:4], y[~near][:4]))
 
             cases.append(Case(used, {}, body, {"out": kind}, check))
-        check_all(self, cases, (cuda(0, "f32"),))
+        check_all(self, cases, (cuda("f32", 0),))
 
     def rows(self):
         """Norms, softmax and argmax by themselves, broadcasts and masks."""
@@ -199,11 +159,11 @@ class Instances(Fresh, Attention, fusion_cases.Numbers):
         d = np.float64(x)
         cases = []
 
-        def add(body, expected, kind=T, weights=None, inputs=None):
+        def add(body, expected, kind=T, weights=None):
             def check(entry):
                 got = entry(x=x)["y"]
                 self.close(got if kind is T else got.view(np.int32), expected, 2e-6)
-            cases.append(Case(inputs or {"x": T}, weights or {}, "    %y = " + body, {"y": kind}, check))
+            cases.append(Case({"x": T}, weights or {}, "    %y = " + body, {"y": kind}, check))
         gamma, beta = self.random(50, seed=1), self.random(50, seed=2)
         centred = d - d.mean(-1, keepdims=True)
         normed = centred / np.sqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5)
@@ -213,22 +173,22 @@ class Instances(Fresh, Attention, fusion_cases.Numbers):
         e = np.exp(d - d.max(-1, keepdims=True))
         add(f"gpt.softmax %x : {T}", e / e.sum(-1, keepdims=True))
         add(f"gpt.argmax %x : {T} -> tensor<?xi32>", d.argmax(-1), "tensor<?xi32>")
-        check_all(self, cases, (cuda(2, "f32"),))
+        check_all(self, cases, (cuda("f32"),))
 
     def test_every_kernel(self):
         """Every format, every scalar op, every building block and every function of one that the compiler names."""
         formats = re.search(r"enum class Format {([^}]*)}", source("Kernels/weights.cuh"))[1]
-        self.assertEqual(tuple(name.strip() for name in formats.split(",")), STORAGES, "formats with no test")
+        self.assertEqual(tuple(name.strip() for name in formats.split(",")), KINDS, "formats with no test")
         with recorded(self):
             for precision in ("f32", "bf16", "f16"):
                 self.storages(precision)
             self.scalars()
             self.rows()
-            of_fusion_cases(fusion_cases.Epilogues, "test_gates", cuda(2, "f32"), layouts=("separate",))
-            of_fusion_cases(fusion_cases.Epilogues, "test_chains", cuda(2, "f32"))
-            of_fusion_cases(fusion_cases.Blocks, "test_gptj", cuda(2, "f32"), cuda(0, "f32"))
-            check_all(self, head_sizes(self, "bf16", (46,)), (cuda(2, "bf16"),))
-            stale_keys(self, *cuda(2, "f16"))
+            run_test(fusion_cases.Epilogues, "test_gates", cuda("f32"), layouts=("separate",))
+            run_test(fusion_cases.Epilogues, "test_chains", cuda("f32"))
+            run_test(fusion_blocks.Blocks, "test_gptj", cuda("f32"), cuda("f32", 0))
+            check_all(self, head_sizes(self, "bf16", (46,)), (cuda("bf16"),))
+            stale_keys(self, *cuda("f16"))
         text = ""
         for folder in packages:
             path, = glob.glob(os.path.join(glob.escape(folder), "*.cu"))
@@ -242,27 +202,20 @@ WIDE, DEEP = 256, 128
 
 
 @needs_gpu
-class Memory(Fresh, Attention):
+class Memory(Fresh):
     """What the banks of shared memory and the sectors of global memory cost: nothing where a comment of the kernels says so, elsewhere no
     more than is stated here."""
 
     def counts(self, precision):
-        kind, X, Y, H = tensor((WIDE, DEEP)), tensor(("?", DEEP)), tensor(("?", WIDE)), tensor((2, "?", 64))
+        H = tensor((2, "?", 64))
         text = f"""  func.func @attention(%q: {H} {{gpt.arg = "x"}}) -> ({H} {{gpt.result = "y"}}) {{
     %o = gpt.flash_attention %q, %q, %q causal scale 0.125 : {H}, {H}
     return %o : {H}
   }}
 """
-        for s in ("bf16", "q8_0", "q4_0"):
-            text += f"""  ml_program.global private @{s}(#ml_program.extern) : {kind} {{gpt.stored = #gpt.stored<"", "{s}", {s}>}}
-  func.func @linear_{s}(%x: {X} {{gpt.arg = "x"}}) -> ({Y} {{gpt.result = "y"}}) {{
-    %w = ml_program.global_load_const @{s} : {kind}
-    %y = gpt.linear %x, %w : {X}, {kind} -> {Y}
-    return %y : {Y}
-  }}
-"""
-        folder = compiled(model('module attributes {gpt.name = "memory"} {\n' + text + "}\n"), *cuda(2, precision), "--no-weights")
-        weights = {s: stored(s, WIDE, DEEP, 1)[0] for s in ("bf16", "q8_0", "q4_0")}
+        weights = {s: exact(np.random.default_rng(1), s, WIDE, DEEP) for s in ("bf16", "q8_0", "q4_0")}
+        text += "".join(declared(s, s, WIDE, DEEP) + linear("linear_" + s, s, WIDE, DEEP) for s in weights)
+        folder = compiled(model('module attributes {gpt.name = "memory"} {\n' + text + "}\n"), *cuda(precision), "--no-weights")
         with counted() as kernels, Package(folder).open(weights) as opened, opened.session() as session:
             for s in weights:
                 for rows in (1, 8, 128):

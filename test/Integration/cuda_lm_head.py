@@ -7,13 +7,13 @@ import os
 
 import numpy as np
 
-from emulated import called, needs_gpu
+from emulated import called, cuda, needs_gpu
 from harness import GOLDEN, choosing, compiled, golden, main, manifest, unittest, written
-from stored import gguf, whole
+from lm_head import BLOCK, best
+from stored import declared, gguf, whole
 
 inf, nan = np.inf, np.nan
-BLOCK = 128  # columns of a block in a fused argmax
-K = 96       # no multiple of what a warp reads at once
+K = 96  # no multiple of what a warp reads at once
 # By precision, whose kernels of many rows are others: storage, columns, lanes. Three lanes of a block have no tile.
 HEADS = {
     "f32": (("f32", 1, 1), ("q8_0", 300, 1), ("q4_1", BLOCK, 2)),
@@ -21,12 +21,6 @@ HEADS = {
     "f16": (("f16", BLOCK, 1), ("q8_0", 3 * BLOCK + 7, 1)),
 }
 ROWS = (1, 3, 8, 9, 70)
-
-
-def best(row):
-    """The column of the largest number, the lowest of equal ones; a NaN is below every number."""
-    order = np.where(np.isnan(row), -1, np.where(row == -inf, 0, row + 1e6))
-    return int(np.argmax(order))
 
 
 def small(rng, *shape):
@@ -65,7 +59,7 @@ class LmHead:
             names = [f"w{i}_{lane}" for lane in range(lanes)]
             for name in names:
                 self.weights[name] = whole(kind, small(self.rng, n, K))
-                text += f'  ml_program.global private @{name}(#ml_program.extern) : tensor<{n}x{K}xf32> {{gpt.stored = #gpt.stored<"weights.gguf", "{name}", {kind}>}}\n'
+                text += declared(name, kind, n, K, "weights.gguf")
             y = f"tensor<?x{n}xf32>"
             loads += f'  func.func @f{i}(%x: tensor<?x{K}xf32> {{gpt.arg = "x"}}, %p: {y} {{gpt.arg = "p"}}) -> (tensor<?xi32> {{gpt.result = "t"}}) {{\n'
             for lane, name in enumerate(names):
@@ -102,7 +96,7 @@ class CudaLmHead(unittest.TestCase):
                 part = slice(first, first + rows)
                 calls.append((f"f{i}", {"x": x[part], "p": p[part]}, "t"))
                 expected.append((model.heads[i], rows, columns[part]))
-        folder = compiled(model.mlir, 2, "--target=cuda", f"--precision={precision}")
+        folder = compiled(model.mlir, *cuda(precision))
         kernels = [kernel["name"] for kernel in manifest(folder)["kernels"]]
         self.assertEqual(sum(name.startswith("merge_argmax") for name in kernels), len({(n + BLOCK - 1) // BLOCK for _, n, _ in model.heads}))
         self.assertFalse(any(name.startswith("argmax") for name in kernels))
@@ -122,7 +116,7 @@ class CudaLmHead(unittest.TestCase):
     # Tokens that another implementation's logits give, at every place of a prompt and after it.
     def test_golden(self):
         for case in ("llama-gguf-q4-1",):
-            folder = compiled(choosing(case), 2, "--target=cuda", "--precision=f32")
+            folder = compiled(choosing(case), *cuda("f32"))
             argument = manifest(folder)["entries"][0]["inputs"][0]["name"]
             for prompt in golden(case)["prompts"]:
                 with self.subTest(case=case, tokens=len(prompt["ids"])):

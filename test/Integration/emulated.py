@@ -32,6 +32,8 @@ exec "$NVCC" "${arguments[@]}"
 
 def ptx_only():
     """Packages compiled from now on hold PTX alone."""
+    if not NVCC:
+        return
     folder = os.path.join(TEMPORARY, "cuda")
     os.makedirs(os.path.join(folder, "bin"), exist_ok=True)
     with open(os.path.join(folder, "bin", "nvcc"), "w", encoding="utf-8") as f:
@@ -91,9 +93,14 @@ def emulated(**more):
     return dict(os.environ, LD_LIBRARY_PATH=EMULATOR, **more)
 
 
+def cuda(precision, level=2):
+    """The options of a package for a GPU."""
+    return level, "--target=cuda", f"--precision={precision}"
+
+
 def package(case, precision, level=2, *options):
     """A golden model's."""
-    return compiled(imported(checkpoint(case), "model"), level, "--target=cuda", f"--precision={precision}", *options)
+    return compiled(imported(checkpoint(case), "model"), *cuda(precision, level), *options)
 
 
 def called(folder, calls):

@@ -166,4 +166,5 @@ class LmHead(unittest.TestCase):
                     ids.append(token)
 
 
-main()
+if __name__ == "__main__":
+    main()

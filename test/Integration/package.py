@@ -13,8 +13,7 @@ import os
 import numpy as np
 
 (OK, INVALID_ARGUMENT, OUT_OF_RANGE, LIMIT, BAD_WEIGHTS, NO_MEMORY, UNSUPPORTED_CPU, BUSY) = range(8)
-# Of the host's arrays; the bits of bf16 are u16.
-DTYPES = {np.dtype(np.float32): 0, np.dtype(np.float16): 1, np.dtype(np.uint16): 2, np.dtype(np.int32): 6}
+DTYPES = {np.dtype(np.float32): 0, np.dtype(np.int32): 6}  # gptc_dtype
 
 
 class Info(c.Structure):
@@ -29,16 +28,9 @@ class Tensor(c.Structure):
 
     @staticmethod
     def of(name, array):
-        if isinstance(array, Stored):
-            return Tensor(name.encode(), array.dtype, 2, (c.c_int64 * 8)(*array.shape), array.data.ctypes.data, array.data.nbytes)
-        return Tensor(name.encode(), DTYPES[array.dtype], array.ndim, (c.c_int64 * 8)(*array.shape), array.ctypes.data, array.nbytes)
-
-
-class Stored:
-    """A quantised weight: a dtype of gptc.h, the matrix's shape, its rows of ggml blocks as u8."""
-
-    def __init__(self, dtype, shape, data):
-        self.dtype, self.shape, self.data = dtype, shape, np.ascontiguousarray(data, np.uint8)
+        """Of a numpy array, or of a weight as it is stored, whose `dtype` is a gptc_dtype and whose `data` are its bytes."""
+        dtype, data = (array.dtype, array.data) if isinstance(array.dtype, int) else (DTYPES[array.dtype], array)
+        return Tensor(name.encode(), dtype, len(array.shape), (c.c_int64 * 8)(*array.shape), data.ctypes.data, data.nbytes)
 
 
 class OpenParams(c.Structure):

@@ -1,17 +1,19 @@
-"""Matrices as a GGUF file stores them, in every storage format, with the numbers that they stand for."""
+"""Weights in every storage format, with the numbers that they stand for: as the host gives them, in a GGUF file, in the text of a model."""
 import struct
 
 import numpy as np
 
-KINDS = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1")
+KINDS = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1")  # in the order of gptc_dtype
 NUMBERS = dict(zip(KINDS, (0, 1, 30, 8, 2, 3)))  # GGUF's of a format
+CODES = {"q8_0": (-128, 128), "q4_0": (-8, 8), "q4_1": (0, 16)}  # from, to
 
 
 class Stored:
-    """A matrix [n, k]: its format, bytes and f32 numbers."""
+    """A matrix [n, k]: its format, bytes (as u8) and f32 numbers."""
 
     def __init__(self, kind, shape, data, values):
-        self.kind, self.shape, self.data, self.values = kind, shape, data, values.reshape(shape).astype(np.float32)
+        self.kind, self.shape, self.data, self.values = kind, shape, np.frombuffer(data, np.uint8), values.reshape(shape).astype(np.float32)
+        self.dtype = KINDS.index(kind)  # gptc_dtype
 
 
 def scalars(kind, w):
@@ -42,16 +44,24 @@ def blocks(kind, shape, codes, scales, minimums=None):
 
 def made(rng, kind, n, k):
     """Any numbers."""
-    if kind in ("f32", "f16", "bf16"):
+    if kind not in CODES:
         return scalars(kind, rng.standard_normal((n, k)))
-    low, high = {"q8_0": (-128, 128), "q4_0": (-8, 8), "q4_1": (0, 16)}[kind]
     count = n * k // 32
-    return blocks(kind, (n, k), rng.integers(low, high, (count, 32)), rng.standard_normal(count) * 0.01, rng.standard_normal(count) * 0.05)
+    return blocks(kind, (n, k), rng.integers(*CODES[kind], (count, 32)), rng.standard_normal(count) * 0.01, rng.standard_normal(count) * 0.05)
+
+
+def exact(rng, kind, n, k):
+    """Numbers of at most eight bits: every precision has them, and sums of their products with small whole numbers are exact."""
+    if kind not in CODES:
+        return scalars(kind, rng.integers(-9, 10, (n, k)) / 4)
+    count = n * k // 32
+    scales = 2.0 ** rng.integers(-4, 1, count)
+    return blocks(kind, (n, k), rng.integers(*CODES[kind], (count, 32)), scales, scales * rng.integers(-20, 5, count))
 
 
 def whole(kind, w):
     """Whole numbers from -2 to 2, exactly."""
-    if kind in ("f32", "f16", "bf16"):
+    if kind not in CODES:
         return scalars(kind, w)
     half = np.full(w.size // 32, 0.5)
     codes = (2 * w).astype(np.int64)
@@ -64,5 +74,21 @@ def gguf(tensors):
     head, data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 1) + string("general.architecture") + struct.pack("<I", 8) + string("none"), b""
     for name, w in tensors.items():
         head += string(name) + struct.pack("<IQQIQ", 2, *w.shape[::-1], NUMBERS[w.kind], len(data))
-        data += w.data + bytes(-len(w.data) % 32)
+        data += w.data.tobytes() + bytes(-len(w.data) % 32)
     return head + bytes(-len(head) % 32) + data
+
+
+def declared(name, kind, n, k, file=""):
+    """The text that declares a weight [n, k] of a checkpoint's file."""
+    return f'  ml_program.global private @{name}(#ml_program.extern) : tensor<{n}x{k}xf32> {{gpt.stored = #gpt.stored<"{file}", "{name}", {kind}>}}\n'
+
+
+def linear(function, name, n, k):
+    """The text of a function y [?, n] = x [?, k] times the transpose of such a weight."""
+    x, w, y = f"tensor<?x{k}xf32>", f"tensor<{n}x{k}xf32>", f"tensor<?x{n}xf32>"
+    return f"""  func.func @{function}(%x: {x} {{gpt.arg = "x"}}) -> ({y} {{gpt.result = "y"}}) {{
+    %w = ml_program.global_load_const @{name} : {w}
+    %y = gpt.linear %x, %w : {x}, {w} -> {y}
+    return %y : {y}
+  }}
+"""

@@ -65,7 +65,7 @@ struct State {
   std::unordered_set<void *> kernels;
   Handles<Stream> streams;
   Handles<Event> events;
-  std::shared_ptr<void> graphs; // Graph.cpp's
+  std::shared_ptr<void> graphs; // DriverGraph.cpp's
   int sticky = Success;         // of the device; it ends with the context
   std::map<std::string, KernelStats> stats;
   // Of every kernel of every module that was loaded: how often it was launched.
@@ -78,6 +78,10 @@ struct State {
 };
 
 State &state();
+
+// Writes what was counted until now, where the environment asks for it, and
+// forgets it.
+void endRecords();
 
 // The current context of the thread, or null.
 Context *currentContext();

@@ -1,10 +1,8 @@
 // Driver calls: the device, contexts, names of errors, addresses of calls.
 #include "Driver.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 using namespace emu;
 
@@ -31,41 +29,6 @@ Context *currentContext() {
   if (stack.empty() || !isContext(stack.back()))
     return nullptr;
   return stack.back();
-}
-
-// One write, so that processes that end at once do not mix their lines.
-static void writeCoverage() {
-  std::string text;
-  for (auto &[kernel, launches] : state().coverage)
-    text += fmt::format("{} {} {}\n", kernel.first, kernel.second, launches);
-  state().coverage.clear();
-  const char *path = std::getenv("GPTC_EMULATOR_COVERAGE");
-  std::FILE *file =
-      path && *path && !text.empty() ? std::fopen(path, "a") : nullptr;
-  if (!file)
-    return;
-  std::setvbuf(file, nullptr, _IOFBF, text.size() + 1);
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fclose(file);
-}
-
-static void reportStats() {
-  for (auto &[name, s] : state().stats)
-    report(fmt::format("{}: {} launches, {} warp instructions; cycles lost to "
-                       "bank conflicts: {} of ld and st, {} of matrix ops, {} "
-                       "of cp.async; global memory: {} sectors in {} ld and "
-                       "st, {} in {} cp.async",
-                       name, s.launches, s.ops, s.sharedCycles, s.matrixCycles,
-                       s.copyCycles, s.sectors, s.requests, s.copySectors,
-                       s.copyRequests));
-  state().stats.clear();
-}
-
-// What was counted until now.
-static void endRecords() {
-  writeCoverage();
-  if (setting("GPTC_EMULATOR_STATS", 0))
-    reportStats();
 }
 
 void State::reset() {

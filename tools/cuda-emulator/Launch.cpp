@@ -19,18 +19,6 @@ uint64_t setting(const char *name, uint64_t otherwise) {
   return *end ? otherwise : value;
 }
 
-void KernelStats::add(const KernelStats &other) {
-  launches += other.launches;
-  ops += other.ops;
-  sharedCycles += other.sharedCycles;
-  matrixCycles += other.matrixCycles;
-  copyCycles += other.copyCycles;
-  requests += other.requests;
-  sectors += other.sectors;
-  copyRequests += other.copyRequests;
-  copySectors += other.copySectors;
-}
-
 void Launch::run() {
   const uint64_t all = blocks();
   // Of a grid too large to compute, a test may want the ends only.

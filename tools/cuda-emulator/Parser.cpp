@@ -326,7 +326,7 @@ void Parser::paramList(std::vector<std::unique_ptr<Variable>> &params) {
 }
 
 void Parser::tuning(Function &function) {
-  auto three = [&](uint32_t(&to)[3]) {
+  auto three = [&](uint32_t (&to)[3]) {
     to[0] = integer("a number of threads");
     to[1] = to[2] = 1;
     for (int i = 1; i < 3 && accept(','); ++i)

@@ -205,7 +205,7 @@ void closeQueue(Queue &queue) {
   queue = {};
 }
 
-void settle(const Queue &queue) {
+void synchronize(const Queue &queue) {
   if (queue.stream)
     queue.device->driver.StreamSynchronize(queue.stream);
 }

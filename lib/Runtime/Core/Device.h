@@ -30,7 +30,7 @@ void closeDevice(Model &model);
 gptc_status openQueue(const Model &model, Queue &queue);
 void closeQueue(Queue &queue);
 /// Waits until nothing is queued, whatever has failed.
-void settle(const Queue &queue);
+void synchronize(const Queue &queue);
 
 /// Makes the device's context current for as long as it lives. Around all of
 /// the calls below.
@@ -69,9 +69,8 @@ void awaitTables(Session &session);
 const gptc_variant &variantOf(const gptc_call_desc &call, const int64_t *dims);
 /// Queues the launches of a call that has been bound.
 void launch(Session &session, const gptc_call_desc &call, int64_t *dims);
-
-/// The same, timed by the GPU: milliseconds from one kernel's end to the
-/// last one's, without the way there and back. 0 after an error.
+/// The same, and waits for them: milliseconds between events of the stream
+/// before and after. 0 after an error.
 float launchTimed(Session &session, const gptc_call_desc &call, int64_t *dims);
 
 /// Waits for the queue if asked to. The status of the first thing that failed.

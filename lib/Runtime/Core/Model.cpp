@@ -111,7 +111,7 @@ static gptc_status moveWeights(Model &model) {
   } else {
     status = allocationFailed(queue);
   }
-  settle(queue);
+  synchronize(queue);
   closeQueue(queue);
   unmapWeights(model);
   release(model.host, model.weights);

@@ -286,7 +286,7 @@ void dropSession(Session *session) {
   {
     OnDevice current(model->device);
     if (onDevice()) {
-      settle(session->queue);
+      synchronize(session->queue);
       dropGraphs(*session);
     }
     for (Block *block : kernels)

@@ -73,7 +73,7 @@ bool growScratch(Session &session, uint64_t bytes) {
   if (!allocateForKernels(host, session.queue, saturatingMul(stride, parts),
                           false, larger))
     return false;
-  settle(session.queue);
+  synchronize(session.queue);
   releaseForKernels(host, session.queue, session.scratch);
   session.scratch = larger;
   session.scratchStride = stride;

@@ -5,76 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ToyModel.h"
-#include <cstring>
-#include <gtest/gtest.h>
-#include <string>
-#include <thread>
+#include "CoreFixture.h"
+
+using namespace core;
 
 namespace {
-
-const gptc_api &api = *gptc_core_api();
-
-class Core : public ::testing::Test {
-protected:
-  ~Core() override {
-    api.close(session);
-    api.close(model);
-  }
-
-  void open(gptc_limits limits = {}, const gptc_host *host = nullptr) {
-    toy::Weights weights;
-    gptc_open_params params{sizeof(params), nullptr, weights.tensors, 3,
-                            host,           0};
-    ASSERT_EQ(api.open(&params, &model), GPTC_OK) << api.last_error();
-    limits.size = sizeof(limits);
-    ASSERT_EQ(api.session(model, &limits, &session), GPTC_OK)
-        << api.last_error();
-  }
-
-  /// Adds tokens of one sequence to the batch under construction.
-  void add(int32_t sequence, int32_t position, std::vector<int32_t> ids,
-           bool rows = true) {
-    for (int32_t id : ids) {
-      if (rows)
-        this->rows.push_back(int32_t(tokens.size()));
-      tokens.push_back(id);
-      positions.push_back(position++);
-      sequences.push_back(sequence);
-    }
-  }
-  gptc_status step() {
-    gptc_batch batch{int64_t(tokens.size()), tokens.data(),
-                     positions.data(),       sequences.data(),
-                     int64_t(rows.size()),   rows.data()};
-    logits.assign(rows.size() * toy::V, -1);
-    gptc_status status = api.step(session, &batch, logits.data());
-    tokens.clear();
-    positions.clear();
-    sequences.clear();
-    rows.clear();
-    return status;
-  }
-  std::vector<float> row(size_t i) {
-    return {logits.begin() + i * toy::V, logits.begin() + (i + 1) * toy::V};
-  }
-  /// Expects the message of the last failure to hold `text`.
-  void says(const char *text) {
-    EXPECT_NE(std::string(api.last_error()).find(text), std::string::npos)
-        << api.last_error();
-  }
-
-  gptc_model *model = nullptr;
-  gptc_session *session = nullptr;
-  std::vector<int32_t> tokens, positions, sequences, rows;
-  std::vector<float> logits;
-};
 
 std::vector<int32_t> firstN(const std::vector<int32_t> &ids, size_t n) {
   return {ids.begin(), ids.begin() + n};
 }
-
-const std::vector<int32_t> prompt = {1, 5, 19, 0, 7, 7, 2, 11, 3, 4, 18};
 
 TEST_F(Core, EverySplitAndThreadCount) {
   for (int32_t threads : {1, 2, 5})
@@ -318,108 +257,6 @@ TEST_F(Core, ObservesEveryKernel) {
   rows = {1};
   ASSERT_EQ(step(), GPTC_OK);
   EXPECT_EQ(seen, (std::vector<std::string>{"append", "attend", "head"}));
-}
-
-TEST_F(Core, OneThreadAtATime) {
-#ifdef TOY_FATBIN
-  GTEST_SKIP() << "a GPU does not use the host's threads";
-#endif
-  gptc_host host{};
-  static gptc_session *shared;
-  static gptc_status inner;
-  host.size = sizeof(host);
-  // A host's threads, which meanwhile call into the session once more.
-  host.parallel = [](void *, int32_t n, void (*body)(void *, int32_t),
-                     void *data) {
-    std::vector<std::thread> threads;
-    for (int32_t i = 0; i < n; ++i)
-      threads.emplace_back([=] { body(data, i); });
-    for (std::thread &thread : threads)
-      thread.join();
-    inner = api.fork(shared, 0, 0, 0);
-  };
-  gptc_limits limits{};
-  limits.threads = 3;
-  open(limits, &host);
-  shared = session;
-  add(0, 0, prompt);
-  ASSERT_EQ(step(), GPTC_OK);
-  EXPECT_EQ(row(10), toy::reference(prompt));
-  EXPECT_EQ(inner, GPTC_BUSY);
-  EXPECT_EQ(api.fork(session, 0, 0, 0), GPTC_OK);
-}
-
-TEST_F(Core, HostMemoryIsGivenBack) {
-  static int64_t balance, blocks;
-  balance = blocks = 0;
-  gptc_host host{};
-  host.size = sizeof(host);
-  host.allocate = [](void *, size_t bytes, size_t alignment) {
-    balance += int64_t(bytes);
-    ++blocks;
-    return aligned_alloc(alignment,
-                         (bytes + alignment - 1) / alignment * alignment);
-  };
-  host.release = [](void *, void *pointer, size_t bytes) {
-    balance -= int64_t(bytes);
-    free(pointer);
-  };
-  open({}, &host);
-  add(0, 0, prompt);
-  int64_t before = blocks;
-  ASSERT_EQ(step(), GPTC_OK);
-  EXPECT_EQ(blocks, before) << "a step allocates nothing";
-  EXPECT_EQ(row(10), toy::reference(prompt));
-  // The session keeps the model alive.
-  api.close(model);
-  model = nullptr;
-  add(0, 11, {1});
-  EXPECT_EQ(step(), GPTC_OK);
-  api.close(session);
-  session = nullptr;
-  EXPECT_EQ(balance, 0);
-  host.allocate = [](void *, size_t, size_t) -> void * { return nullptr; };
-  toy::Weights weights;
-  gptc_open_params params{sizeof(params), nullptr, weights.tensors, 3,
-                          &host,          0};
-  EXPECT_EQ(api.open(&params, &model), GPTC_NO_MEMORY);
-}
-
-/// A run that finds no memory leaves the steps what they have.
-TEST_F(Core, StepsGoOnWithoutMemoryForARun) {
-#ifdef TOY_FATBIN
-  GTEST_SKIP() << "the GPU's memory: DeviceTest.cpp";
-#endif
-  static int64_t left; // blocks that there still are
-  gptc_host host{};
-  host.size = sizeof(host);
-  host.allocate = [](void *, size_t bytes, size_t alignment) {
-    return left-- > 0 ? aligned_alloc(alignment, (bytes + alignment - 1) /
-                                                     alignment * alignment)
-                      : nullptr;
-  };
-  host.release = [](void *, void *pointer, size_t) { free(pointer); };
-  left = INT64_MAX;
-  open({}, &host);
-  for (int64_t blocks = 0;; ++blocks) {
-    float x[toy::D] = {}, y[toy::D];
-    int32_t index = 4;
-    gptc_tensor inputs[] = {{"index", GPTC_I32, 1, {1}, &index, 0},
-                            {"x", GPTC_F32, 2, {1, toy::D}, x, 0}};
-    gptc_tensor output{"y", GPTC_F32, 0, {}, y, sizeof(y)};
-    left = blocks;
-    gptc_status status = api.run(session, "gather", inputs, 2, &output, 1);
-    left = INT64_MAX;
-    add(0, 0, prompt);
-    ASSERT_EQ(step(), GPTC_OK) << api.last_error();
-    EXPECT_EQ(row(10), toy::reference(prompt));
-    if (status == GPTC_OK) {
-      EXPECT_EQ(y[0], toy::tableAt(4, 0));
-      EXPECT_GT(blocks, 0);
-      return;
-    }
-    EXPECT_EQ(status, GPTC_NO_MEMORY);
-  }
 }
 
 TEST_F(Core, Limits) {

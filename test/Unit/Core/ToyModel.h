@@ -43,6 +43,27 @@ struct Weights {
   Weights();
 };
 
+/// Arguments of "gather" for one row: token 4, x of zeros.
+struct Gather {
+  int32_t index = 4;
+  float x[D] = {}, y[D] = {};
+  gptc_tensor inputs[2] = {{"index", GPTC_I32, 1, {1}, &index, 0},
+                           {"x", GPTC_F32, 2, {1, D}, x, 0}};
+  gptc_tensor output = {"y", GPTC_F32, 0, {}, y, sizeof(y)};
+
+  Gather() = default;
+  Gather(const Gather &) = delete; // the tensors point into it
+  gptc_status run(const gptc_api &api, gptc_session *session) {
+    return api.run(session, "gather", inputs, 2, &output, 1);
+  }
+  bool isRight() const {
+    for (int64_t d = 0; d < D; ++d)
+      if (y[d] != tableAt(4, d))
+        return false;
+    return true;
+  }
+};
+
 /// The weights file that the compiler would write.
 std::vector<char> weightsFile();
 

@@ -33,33 +33,46 @@ std::vector<double> values(int64_t count, int seed) {
     result.push_back(static_cast<float>(std::sin(1.7 * i + seed) / 3));
   return result;
 }
-} // namespace
 
-TEST_F(PrecisionTest, Linear) {
+struct Linear {
   const char *text = R"(
     func.func @f(%x: tensor<2x37xf32>, %w: tensor<3x37xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> {
       %y = gpt.linear %x, %w bias %b : tensor<2x37xf32>, tensor<3x37xf32>, tensor<3xf32> -> tensor<2x3xf32>
       return %y : tensor<2x3xf32>
     })";
-  auto x = values(2 * 37, 1), w = values(3 * 37, 2), b = values(3, 3);
+  std::vector<double> x = values(2 * 37, 1), w = values(3 * 37, 2),
+                      b = values(3, 3);
   std::vector<TensorRef> args = {makeTensor({2, 37}, x), makeTensor({3, 37}, w),
                                  makeTensor({3}, b)};
-  std::vector<double> plain = single(text, args), exact = run(text, args);
-  ASSERT_EQ(plain.size(), 6u);
-  bool rounded = false;
-  for (int t = 0; t < 2; ++t)
-    for (int n = 0; n < 3; ++n) {
-      volatile float sum = 0, product;
-      for (int k = 0; k < 37; ++k) {
-        product = static_cast<float>(x[t * 37 + k]) *
-                  static_cast<float>(w[n * 37 + k]);
-        sum = sum + product;
+
+  /// Its results in f32, where `input` rounds x and w: a bias is no input of a
+  /// product.
+  std::vector<float> sums(llvm::function_ref<float(double)> input) const {
+    std::vector<float> result;
+    for (int t = 0; t < 2; ++t)
+      for (int n = 0; n < 3; ++n) {
+        volatile float sum = 0, product;
+        for (int k = 0; k < 37; ++k) {
+          product = input(x[t * 37 + k]) * input(w[n * 37 + k]);
+          sum = sum + product;
+        }
+        sum = sum + static_cast<float>(b[n]);
+        result.push_back(float(sum));
       }
-      sum = sum + static_cast<float>(b[n]);
-      EXPECT_EQ(plain[t * 3 + n], sum);
-      rounded |= exact[t * 3 + n] != sum;
-    }
-  EXPECT_TRUE(rounded);
+    return result;
+  }
+};
+} // namespace
+
+TEST_F(PrecisionTest, Linear) {
+  Linear linear;
+  std::vector<double> exact = run(linear.text, linear.args);
+  std::vector<float> expected =
+      linear.sums([](double x) { return static_cast<float>(x); });
+  EXPECT_EQ(single(linear.text, linear.args),
+            std::vector<double>(expected.begin(), expected.end()));
+  EXPECT_FALSE(
+      std::equal(exact.begin(), exact.end(), expected.begin(), expected.end()));
 }
 
 TEST_F(PrecisionTest, FunctionsAreRoundedOnce) {
@@ -139,26 +152,11 @@ TEST(RoundedInputTest, AsTheCompilerConverts) {
 }
 
 TEST_F(PrecisionTest, LinearRoundsItsInputs) {
-  const char *text = R"(
-    func.func @f(%x: tensor<2x37xf32>, %w: tensor<3x37xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> {
-      %y = gpt.linear %x, %w bias %b : tensor<2x37xf32>, tensor<3x37xf32>, tensor<3xf32> -> tensor<2x3xf32>
-      return %y : tensor<2x3xf32>
-    })";
-  auto x = values(2 * 37, 1), w = values(3 * 37, 2), b = values(3, 3);
-  std::vector<TensorRef> args = {makeTensor({2, 37}, x), makeTensor({3, 37}, w),
-                                 makeTensor({3}, b)};
-  std::vector<double> half = plain(Precision::F16, text, args);
-  for (int t = 0; t < 2; ++t)
-    for (int n = 0; n < 3; ++n) {
-      volatile float sum = 0, product;
-      for (int k = 0; k < 37; ++k) {
-        product = static_cast<float>(static_cast<_Float16>(x[t * 37 + k])) *
-                  static_cast<float>(static_cast<_Float16>(w[n * 37 + k]));
-        sum = sum + product;
-      }
-      sum = sum + static_cast<float>(b[n]); // a bias is no input of a product
-      EXPECT_EQ(half[t * 3 + n], sum);
-    }
+  Linear linear;
+  std::vector<float> expected = linear.sums(
+      [](double x) { return static_cast<float>(static_cast<_Float16>(x)); });
+  EXPECT_EQ(plain(Precision::F16, linear.text, linear.args),
+            std::vector<double>(expected.begin(), expected.end()));
 }
 
 /// q, k, v and the probabilities: one of them at a time holds a number that

@@ -7,6 +7,20 @@
 
 namespace {
 
+// Of CUdevice_attribute and CUfunction_attribute.
+enum DeviceAttribute {
+  threadsPerBlock = 1,
+  sharedPerBlock = 8,
+  registersPerBlock = 12,
+  threadsPerMultiprocessor = 39,
+  major = 75,
+  minor = 76,
+  sharedPerMultiprocessor = 81,
+  sharedPerBlockOptin = 97,
+  blocksPerMultiprocessor = 106
+};
+enum FunctionAttribute { numRegs = 4, maxDynamicShared = 8 };
+
 struct Expected {
   int sm, sharedKb, sharedKbOfAll, threads, blocks;
 };
@@ -23,9 +37,9 @@ protected:
       if (each.sm == (name ? std::atoi(name) : 80))
         is = each;
   }
-  int attribute(int number) {
+  int attribute(DeviceAttribute number) {
     int value = -1;
-    EXPECT_EQ(driver("cuDeviceGetAttribute", &value, number, 0), 0);
+    EXPECT_EQ(driver("cuDeviceGetAttribute", &value, int(number), 0), 0);
     return value;
   }
   int launch(void *kernel, std::vector<unsigned> grid,
@@ -52,14 +66,14 @@ const char *writesLast = "ld.global.u32 %r1, [%rd0]; mov.u32 %r2, dynamic;"
                          "st.shared.u32 [fixed], %r3;";
 
 TEST_F(Limits, Attributes) {
-  EXPECT_EQ(attribute(75) * 10 + attribute(76), is.sm);
-  EXPECT_EQ(attribute(97), is.sharedKb << 10);
-  EXPECT_EQ(attribute(81), is.sharedKbOfAll << 10);
-  EXPECT_EQ(attribute(39), is.threads);
-  EXPECT_EQ(attribute(106), is.blocks);
-  EXPECT_EQ(attribute(8), 48 << 10);
-  EXPECT_EQ(attribute(12), 65536);
-  EXPECT_EQ(attribute(1), 1024);
+  EXPECT_EQ(attribute(major) * 10 + attribute(minor), is.sm);
+  EXPECT_EQ(attribute(sharedPerBlockOptin), is.sharedKb << 10);
+  EXPECT_EQ(attribute(sharedPerMultiprocessor), is.sharedKbOfAll << 10);
+  EXPECT_EQ(attribute(threadsPerMultiprocessor), is.threads);
+  EXPECT_EQ(attribute(blocksPerMultiprocessor), is.blocks);
+  EXPECT_EQ(attribute(sharedPerBlock), 48 << 10);
+  EXPECT_EQ(attribute(registersPerBlock), 65536);
+  EXPECT_EQ(attribute(threadsPerBlock), 1024);
 }
 
 TEST_F(Limits, SharedMemory) {
@@ -73,11 +87,17 @@ TEST_F(Limits, SharedMemory) {
   EXPECT_FALSE(fits(usual + 4));
   EXPECT_TRUE(saw("expected at most 49152 bytes of shared memory"));
   // More has to be asked for, and all of it may be used.
-  EXPECT_EQ(driver("cuFuncSetAttribute", kernel, 8, int(most + 4)), 1);
-  EXPECT_EQ(driver("cuFuncSetAttribute", kernel, 8, int(60 << 10)), 0);
+  EXPECT_EQ(driver("cuFuncSetAttribute", kernel, int(maxDynamicShared),
+                   int(most + 4)),
+            1);
+  EXPECT_EQ(driver("cuFuncSetAttribute", kernel, int(maxDynamicShared),
+                   int(60 << 10)),
+            0);
   EXPECT_TRUE(fits(60 << 10)) << reported();
   EXPECT_FALSE(fits((60 << 10) + 4));
-  EXPECT_EQ(driver("cuFuncSetAttribute", kernel, 8, int(most)), 0);
+  EXPECT_EQ(
+      driver("cuFuncSetAttribute", kernel, int(maxDynamicShared), int(most)),
+      0);
   EXPECT_TRUE(fits(most)) << reported();
   EXPECT_FALSE(fits(most + 4));
   int blocks = 0;
@@ -145,7 +165,7 @@ extern "C" __global__ void many(float *a) {
                           "many");
   uint64_t at = upload(std::vector<float>(80, 1.0f));
   int registers = 0;
-  ASSERT_EQ(driver("cuFuncGetAttribute", &registers, 4, kernel), 0);
+  ASSERT_EQ(driver("cuFuncGetAttribute", &registers, int(numRegs), kernel), 0);
   if (is.sm == 90) { // code of sm_80 does not run there: they are not known
     EXPECT_EQ(launch(kernel, {1}, {1024}, 0, at), 0) << reported();
     return;
