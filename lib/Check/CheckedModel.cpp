@@ -188,7 +188,9 @@ int CheckedModel::makeKernels(const std::string &path,
     if (int status = compiler(arguments))
       return status;
     planned.reset();
-    kernelModule = parse(folder.path("ir/" + options.name + ".kernels.mlir"));
+    std::string kernels = folder.path("ir/" + options.name + ".kernels.mlir");
+    if (llvm::sys::fs::exists(kernels))
+      kernelModule = parse(kernels);
     if (!kernelModule)
       return report(package.folder() + ": expected the package of a model '" +
                     options.name + "', compiled from " + path);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Phases.h"
+#include "gptc/Package/OutputFolder.h"
 #include "gptc/Schedule/Passes.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -55,6 +56,15 @@ bool Compilation::generateCuda() {
   return openCheckpoint();
 }
 
+static std::vector<std::string> functionsOf(const CudaProgram &program) {
+  std::vector<std::string> names;
+  for (const CudaKernel &kernel : program.kernels)
+    for (const CudaVariant &variant : kernel.variants)
+      for (const CudaLaunch &launch : variant.launches)
+        names.push_back(launch.function);
+  return names;
+}
+
 /// Runs nvcc. Text of ours that it refuses is an internal error.
 std::optional<NvccResult> Compilation::nvcc(NvccProduct product) {
   llvm::Expected<std::string> path = findNvcc();
@@ -62,15 +72,30 @@ std::optional<NvccResult> Compilation::nvcc(NvccProduct product) {
     fail(path.takeError());
     return std::nullopt;
   }
-  auto result = runNvcc(*path, product, cudaTarget, name,
-                        package.front().gpu->program.text);
+  llvm::Expected<OutputFolder> temporary =
+      OutputFolder::temporary("gptc-cuda-");
+  if (!temporary) {
+    fail(temporary.takeError());
+    return std::nullopt;
+  }
+  const CudaProgram &program = package.front().gpu->program;
+  auto result = runNvcc(*path, product, cudaTarget, temporary->path(), name,
+                        program.text);
   if (!result) {
     fail(result.takeError());
     return std::nullopt;
   }
-  if (result->failure.empty())
-    return std::move(*result);
-  llvm::errs() << result->failure;
+  if (result->failure.empty()) {
+    auto error = checkProduct(product, result->bytes, functionsOf(program));
+    if (!error)
+      return std::move(*result);
+    fail("'" + *path + "': " + llvm::toString(std::move(error)));
+    return std::nullopt;
+  }
+  constexpr size_t mostShown = 2000;
+  StringRef said = StringRef(result->failure).rtrim();
+  llvm::errs() << said.take_front(mostShown)
+               << (said.size() > mostShown ? " ...\n" : "\n");
   reason = "failed: nvcc refused the generated text";
   return std::nullopt;
 }
@@ -117,19 +142,20 @@ bool Compilation::compileCuda() {
 }
 
 bool Compilation::printCommands() {
+  const bool ptx = wants(Emit::Ptx);
+  const bool fatbin = options.emit.empty() || wants(Emit::Fatbin);
+  if (!ptx && !fatbin)
+    return true; // nothing would be run
   llvm::Expected<std::string> path = findNvcc();
   if (!path)
     return fail(path.takeError());
-  auto print = [&](NvccProduct product, StringRef extension) {
-    llvm::outs() << *path;
+  auto command = [&](NvccProduct product, StringRef extension) {
+    std::string text = shellQuoted(*path);
     for (const std::string &argument : nvccArguments(
              product, cudaTarget, name + ".cu", name + extension.str()))
-      llvm::outs() << ' ' << argument;
-    llvm::outs() << '\n';
+      text += ' ' + shellQuoted(argument);
+    return text + '\n';
   };
-  if (wants(Emit::Ptx))
-    print(NvccProduct::Ptx, ".ptx");
-  if (options.emit.empty() || wants(Emit::Fatbin))
-    print(NvccProduct::Fatbin, ".fatbin");
-  return true;
+  return printOut((ptx ? command(NvccProduct::Ptx, ".ptx") : "") +
+                  (fatbin ? command(NvccProduct::Fatbin, ".fatbin") : ""));
 }

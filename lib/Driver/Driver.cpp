@@ -22,8 +22,7 @@ using llvm::StringRef;
 #define GPTC_VERSION "0"
 #endif
 
-/// For a shell; on one line, whatever the word holds.
-static std::string quoted(StringRef word) {
+std::string gptc::shellQuoted(StringRef word) {
   auto harmless = [](char c) {
     return llvm::isAlnum(c) || StringRef("-_=+,./:@%").contains(c);
   };
@@ -61,12 +60,12 @@ static llvm::Error writeReproducer(const Options &options,
   llvm::SmallString<256> folder, path(file);
   llvm::sys::fs::current_path(folder);
   llvm::sys::fs::make_absolute(path);
-  std::string text =
-      "// cd " + quoted(folder) + " && " + quoted(program) + ' ' + quoted(path);
+  std::string text = "// cd " + shellQuoted(folder) + " && " +
+                     shellQuoted(program) + ' ' + shellQuoted(path);
   for (const std::string &arg : options.others)
-    text += ' ' + quoted(arg);
+    text += ' ' + shellQuoted(arg);
   if (!compilation.checkpointPath.empty())
-    text += " --checkpoint=" + quoted(compilation.checkpointPath);
+    text += " --checkpoint=" + shellQuoted(compilation.checkpointPath);
   return writeFile(file, text + '\n' + compilation.source);
 }
 
@@ -111,9 +110,13 @@ static int compile(const Options &options, StringRef program) {
 static bool knowsMarch(const Options &options, std::string &error) {
   if (options.action != Options::Action::Compile)
     return true;
-  return options.cuda ? lookupCudaTarget(options.march, error).has_value()
-                      : lookupTargets(options.march, error, *options.precision)
-                            .has_value();
+  if (options.cuda)
+    return lookupCudaTarget(options.march, error).has_value();
+  if (lookupTargets(options.march, error, *options.precision))
+    return true;
+  if (StringRef(options.march).starts_with("sm_"))
+    error = "-march=" + options.march + ": expected --target=cuda with it";
+  return false;
 }
 
 int gptc::driverMain(int argc, const char *const *argv) {

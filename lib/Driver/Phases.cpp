@@ -78,8 +78,11 @@ bool Compilation::verifyFusions() {
       });
   if (!found.error.empty())
     return fail("--verify-fusions: " + found.error);
-  (options.onlyReports() ? llvm::outs() : llvm::errs())
-      << verify::reportText(found);
+  std::string text = verify::reportText(found);
+  if (!options.onlyReports())
+    llvm::errs() << text;
+  else if (!printOut(text))
+    return false;
   unproven = !found.ok();
   return !unproven || fail("--verify-fusions: a fusion computes something else "
                            "than the ops it replaced");
@@ -133,9 +136,13 @@ bool Compilation::kernel() {
         manager.addPass(createVerifyOutlined());
       }))
     return false;
-  if (options.explainFusion)
-    (options.onlyReports() ? llvm::outs() : llvm::errs())
-        << explainFusion(moduleOp, *sourceOps, remarks);
+  if (options.explainFusion) {
+    std::string text = explainFusion(moduleOp, *sourceOps, remarks);
+    if (!options.onlyReports())
+      llvm::errs() << text;
+    else if (!printOut(text))
+      return false;
+  }
   return !wants(Emit::Dot) ||
          emitText(Emit::Dot, ".dot", fusionGraph(moduleOp, *sourceOps));
 }

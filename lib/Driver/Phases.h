@@ -24,6 +24,9 @@ namespace gptc {
 /// Seconds per phase, in order.
 using Timings = std::vector<std::pair<std::string, double>>;
 
+/// For a shell; on one line, whatever the word holds.
+std::string shellQuoted(llvm::StringRef word);
+
 class Compilation {
 public:
   explicit Compilation(const Options &options);
@@ -68,6 +71,7 @@ private:
   bool generateCuda();
   bool compileCuda();
   bool printCommands();
+  bool printOut(llvm::StringRef text);
   std::optional<NvccResult> nvcc(NvccProduct product);
 
   bool runPasses(mlir::ModuleOp on,

@@ -29,15 +29,24 @@ bool Compilation::wants(Emit emit) const {
   return llvm::is_contained(options.emit, emit);
 }
 
+/// To stdout, which may be a full disk.
+bool Compilation::printOut(StringRef text) {
+  llvm::raw_fd_ostream &out = llvm::outs();
+  out << text;
+  out.flush();
+  if (!out.has_error())
+    return true;
+  std::error_code code = out.error();
+  out.clear_error();
+  return fail("standard output: cannot write: " + code.message());
+}
+
 /// Writes one product: into the folder, or to stdout if there is none.
 bool Compilation::emitText(Emit emit, StringRef extension, StringRef text) {
-  if (!wants(emit))
+  if (!wants(emit) || options.onlyCommands)
     return true;
-  if (options.output.empty()) {
-    llvm::outs() << text;
-    llvm::outs().flush();
-    return true;
-  }
+  if (options.output.empty())
+    return printOut(text);
   if (auto error =
           writeFileAtomically(options.output, name + extension.str(), text))
     return fail(std::move(error));

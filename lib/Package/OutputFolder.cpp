@@ -219,31 +219,51 @@ llvm::Expected<OutputFolder> OutputFolder::create(StringRef wanted) {
                "' to exist; make it first");
 
   std::string prefix = ("." + path::filename(full) + ".gptc-").str();
+  auto made = make(parent, prefix, full.str().str());
+  if (!made)
+    return say("'" + wanted + "': cannot write in '" + parent +
+               "': " + llvm::toString(made.takeError()));
+  ::chmod(made->folder.c_str(), 0755);
+  return made;
+}
+
+llvm::Expected<OutputFolder> OutputFolder::temporary(StringRef prefix) {
+  llvm::SmallString<256> parent;
+  path::system_temp_directory(/*ErasedOnReboot=*/true, parent);
+  if (std::error_code code = fs::make_absolute(parent))
+    return say("'" + parent + "': " + code.message());
+  auto made = make(parent, prefix, "");
+  if (!made)
+    return say("'" + parent + "': cannot make a temporary folder: " +
+               llvm::toString(made.takeError()) + "; set TMPDIR");
+  return made;
+}
+
+/// The error is the system's words alone.
+llvm::Expected<OutputFolder>
+OutputFolder::make(StringRef parent, StringRef prefix, std::string wanted) {
   removeAbandoned(parent, prefix);
-  std::string temporary;
+  std::string folder;
   int lock = -1;
   Uninterrupted now;
   // Another run may take the folder for an abandoned one until it is locked.
   do {
-    temporary = (parent + "/" + prefix + "XXXXXX").str();
-    if (!mkdtemp(temporary.data()))
-      return say("'" + wanted + "': cannot write in '" + parent + "': " +
-                 std::error_code(errno, std::generic_category()).message());
-    lock = lockFolder(temporary);
+    folder = (parent + "/" + prefix + "XXXXXX").str();
+    if (!mkdtemp(folder.data()))
+      return say(std::error_code(errno, std::generic_category()).message());
+    lock = lockFolder(folder);
   } while (lock < 0 && (errno == EWOULDBLOCK || errno == ENOENT));
-  ::chmod(temporary.c_str(), 0755);
-  removeOnInterrupt(temporary, lock);
-  return OutputFolder(full.str().str(), std::move(temporary), lock);
+  removeOnInterrupt(folder, lock);
+  return OutputFolder(std::move(wanted), std::move(folder), lock);
 }
 
 OutputFolder::OutputFolder(OutputFolder &&other) noexcept
-    : wanted(std::move(other.wanted)),
-      temporary(std::exchange(other.temporary, {})),
+    : wanted(std::move(other.wanted)), folder(std::exchange(other.folder, {})),
       lock(std::exchange(other.lock, -1)) {}
 
 OutputFolder::~OutputFolder() {
-  if (!temporary.empty())
-    fs::remove_directories(temporary);
+  if (!folder.empty())
+    fs::remove_directories(folder);
   if (lock < 0)
     return;
   keepOnInterrupt(lock);
@@ -251,7 +271,7 @@ OutputFolder::~OutputFolder() {
 }
 
 std::string OutputFolder::file(StringRef name) const {
-  return temporary + "/" + name.str();
+  return folder + "/" + name.str();
 }
 
 llvm::Error OutputFolder::write(StringRef name, StringRef contents) const {
@@ -273,28 +293,28 @@ llvm::Error OutputFolder::commit() {
   keepOnInterrupt(lock); // the descriptor will be that of the package
   // A name that is free, or an empty folder. Tried first, not asked for:
   // another run may take the name at any time.
-  std::error_code code = fs::rename(temporary, wanted);
+  std::error_code code = fs::rename(folder, wanted);
   if (!code) {
-    temporary.clear();
+    folder.clear();
     return llvm::Error::success();
   }
-  std::string earlier = temporary;
+  std::string earlier = folder;
   if (code == std::errc::directory_not_empty ||
       code == std::errc::file_exists) {
     // Exchanged in one step; else the old one moves away first.
-    if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, wanted.c_str(),
+    if (renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, wanted.c_str(),
                   RENAME_EXCHANGE) == 0) {
       code = {};
     } else {
       earlier += ".old";
       code = fs::rename(wanted, earlier);
-      if (!code && (code = fs::rename(temporary, wanted)))
+      if (!code && (code = fs::rename(folder, wanted)))
         fs::rename(earlier, wanted);
     }
   }
   if (code)
     return say("'" + wanted + "': cannot be replaced: " + code.message());
-  temporary.clear();
+  folder.clear();
   fs::remove_directories(earlier);
   return llvm::Error::success();
 }

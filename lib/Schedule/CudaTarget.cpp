@@ -34,6 +34,13 @@ std::optional<CudaTarget> gptc::lookupCudaTarget(StringRef march,
   for (CudaTarget &target : table())
     if (march == target.name)
       return target;
+  if (march.contains(',')) {
+    error = fmt::format("-march: expected one of sm_80, sm_86 or sm_89 with "
+                        "--target=cuda, got '{}'; newer GPUs run a package of "
+                        "an older one, too, by the PTX in it",
+                        march.str());
+    return std::nullopt;
+  }
   // Those that there are: sm_75, sm_90, sm_90a.
   StringRef digits = march;
   int capability;

@@ -35,13 +35,14 @@ def write_safetensors(path, header, data):
 
 
 class BadInput(unittest.TestCase):
-    def refused(self, words, tool, *args):
+    def refused(self, words, tool, *args, **keywords):
         """Runs in an empty folder, which must stay empty; `{}` in args is its path."""
         folder = tempfile.mkdtemp(dir=TEMPORARY)
-        done = run(tool, *(str(a).replace("{}", folder) for a in args), status=1, cwd=folder)
+        done = run(tool, *(str(a).replace("{}", folder) for a in args), status=1, cwd=folder, **keywords)
         for word in words:
             self.assertIn(word.lower(), done.stderr.lower())
         self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
+        self.assertLess(len(done.stderr), 4096)
         self.assertEqual(done.stdout, "")
         self.assertEqual(os.listdir(folder), [])
 
@@ -148,6 +149,42 @@ class BadInput(unittest.TestCase):
         self.refused(["model.safetensors"], "gptc", mlir, "-o", "{}/kernels")
         os.remove(path)
         self.refused(["model.safetensors"], "gptc", mlir, "-o", "{}/kernels")
+
+    def test_nvcc(self):
+        """One that does not do what it should is no mistake of ours; neither it nor gptc leaves anything."""
+        home, temporary, model = (tempfile.mkdtemp(dir=TEMPORARY) for _ in range(3))
+        path, nvcc = os.path.join(model, "plain.mlir"), os.path.join(home, "bin", "nvcc")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(PLAIN)
+        os.mkdir(os.path.dirname(nvcc))
+        environment = dict(os.environ, CUDA_HOME=home, TMPDIR=temporary)
+        output = "while [ \"$1\" != -o ]; do shift; done; "
+        wrong = {
+            "echo 'nvcc fatal: no host compiler'; exit 1": ["returned 1", "no host compiler"],
+            "echo '/usr/include/crt/host_config.h(9): #error -- too new'; exit 2": ["returned 2", "too new"],
+            "exit 3": ["returned 3"],
+            "kill -9 $$": ["did not end by itself", "killed"],
+            "seq 200000; exit 1": ["returned 1", "200000"],
+            "": ["to write plain.", "got none"],
+            output + ": > $2": ["to write plain.", "got none"],
+            output + "mkdir $2": ["to write plain.", "got none"],
+            output + "ln -s /dev/zero $2": ["to write plain.", "got none"],
+            output + "echo .version 7.0 > $2": ["expected"],
+        }
+        for text, words in wrong.items():
+            with open(nvcc, "w", encoding="utf-8") as f:
+                f.write("#!/bin/sh\n" + text + "\n")
+            os.chmod(nvcc, 0o755)
+            for product in (("--emit=ptx",), ("--emit=fatbin", "--save-temps=" + model), ("-o", "{}/kernels")):
+                with self.subTest(text, product=product):
+                    self.refused([nvcc, *words], "gptc", path, "--target=cuda", *product, env=environment)
+                    self.assertEqual(os.listdir(temporary), [])
+        with open(nvcc, "wb") as f:
+            f.write(b"\x7fELF no program")
+        self.refused([nvcc, "exec"], "gptc", path, "--target=cuda", "--emit=ptx", env=environment)
+        self.assertEqual(sorted(os.listdir(model)), ["plain.cu", "plain.mlir"])
+        environment["TMPDIR"] = os.path.join(temporary, "none")
+        self.refused([environment["TMPDIR"], "temporary"], "gptc", path, "--target=cuda", "--emit=ptx", env=environment)
 
     def test_output(self):
         """Folders that cannot be written, also not by root: below a regular file, and in /proc."""

@@ -172,10 +172,12 @@ class Check(unittest.TestCase):
             self.assertRegex(done.stderr, r"^gptc-check: error: [^\n]+\n$")
         for args, message in (((model + ".none",), "No such file"), ((model, "--package", TEMPORARY), "manifest.json"),
                               ((self.model("llama-gguf-q4-1"), "--package", package), "compile it again"),
+                              ((os.path.join(DOCS, "picogpt.mlir"), "--package", package), "expected the package of a model 'model', compiled from"),
                               ((model, "--package", package, "--tokens", "100000"), "an id below"),
                               ((model, "--package", package, "--entry", "none", "--inputs", "none.npz"), "no function @none")):
             done = run("gptc-check", *args, status=1)
             self.assertIn(message, done.stderr)
+            self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
             self.assertEqual(done.stdout, "")
         damaged = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "kernels")
         shutil.copytree(package, damaged)

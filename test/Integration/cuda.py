@@ -1,11 +1,12 @@
 """--target=cuda: packages whose kernels run on a GPU, here one that tools/cuda-emulator makes of the CPU (it checks memory,
 races and launches), against the golden data. No kernel of a golden model is left out."""
 import os
+import tempfile
 
 import numpy as np
 
 from emulated import Fresh, cuda, emulated, machine_code, needs_gpu, package, ptx_only, recorded
-from harness import GOLDEN, SMOLLM2, close_to_golden, compiled, golden, imported, main, manifest, run, unittest, written
+from harness import GOLDEN, SMOLLM2, TEMPORARY, close_to_golden, compiled, golden, imported, main, manifest, run, unittest, written
 from package import Package
 
 ptx_only()
@@ -148,10 +149,25 @@ class Packages(unittest.TestCase):
         folder = package("llama-hf", "bf16")
         done = run("gptc-run", folder, "--tokens", "1,2", "-n", "0", status=1, env=dict(os.environ, LD_LIBRARY_PATH="/nonexistent"))
         self.assertIn("expected NVIDIA's driver", done.stderr)
+        # Libraries that are none, or of another kind.
+        folders = {name: tempfile.mkdtemp(dir=TEMPORARY) for name in ("empty", "text", "other")}
+        with open(os.path.join(folders["empty"], "libcuda.so.1"), "wb"), open(os.path.join(folders["text"], "libcuda.so.1"), "wb") as text:
+            text.write(b"no library\n" * 1000)
+        run("/usr/bin/cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", os.path.join(folders["other"], "libcuda.so.1"))
+        for name, words in ("empty", "file too short"), ("text", "invalid ELF header"), ("other", "a driver of CUDA 12 or later, got one without cuInit"):
+            done = run("gptc-run", folder, "--tokens", "1,2", "-n", "0", status=1, env=dict(os.environ, LD_LIBRARY_PATH=folders[name]))
+            self.assertRegex(done.stderr, rf"^gptc-run: error: open: expected .*{words}.*\n$")
         # An older GPU than the code is for.
         newer = package("llama-hf", "bf16", 2, "-march=sm_89")
         done = run("gptc-run", newer, "--tokens", "1,2", "-n", "0", status=1, env=emulated(GPTC_EMULATOR_SM="80"))
         self.assertIn("expected a GPU of compute capability 8.9 or later, got", done.stderr)
+
+    def test_settings(self):
+        """The emulator's own: one that it does not know would test something else in silence."""
+        folder = package("llama-hf", "bf16")
+        for name, value in ("SM", "75"), ("SM", "sm_80"), ("SEED", "-1"), ("THREADS", "two"), ("MEMORY", "9" * 30):
+            done = run("gptc-run", folder, "--tokens", "1,2", "-n", "0", status=1, env=emulated(**{"GPTC_EMULATOR_" + name: value}))
+            self.assertRegex(done.stderr, rf"^cuda-emulator: GPTC_EMULATOR_{name}: expected .*, got '{value}'\n")
 
 
 if __name__ == "__main__":

@@ -164,6 +164,40 @@ class Output(unittest.TestCase):
         self.assertEqual([process.wait() for process in runs], [0] * 12)
         self.assertEqual(os.listdir(folder), ["model.mlir"])
 
+    @contextlib.contextmanager
+    def nvcc(self, text):
+        """The environment where nvcc is this shell script, and an empty folder for temporary files."""
+        home, temporary = new_folder(), new_folder()
+        os.mkdir(os.path.join(home, "bin"))
+        with open(os.path.join(home, "bin", "nvcc"), "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n" + text)
+        os.chmod(f.name, 0o755)
+        yield {**os.environ, "CUDA_HOME": home, "TMPDIR": temporary}, temporary
+
+    def test_killed_nvcc(self):
+        """While nvcc is at work: a signal removes what there is, and what a killed run has left the next one removes."""
+        folder = new_folder()
+        output = os.path.join(folder, "kernels")
+        with self.nvcc("echo > begun; : > \"$TMPDIR/tmpxft\"; exec sleep 3") as (environment, temporary):
+            for how in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
+                process = start(model(), "-o", output, "--target=cuda", env=environment)
+                while not any(name == "tmpxft" for _, _, names in os.walk(temporary) for name in names):
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.01)
+                process.send_signal(how)
+                self.assertEqual(process.wait(), -how)
+                if how != signal.SIGKILL:
+                    self.assertEqual((os.listdir(temporary), os.listdir(folder)), ([], []))
+            self.assertEqual(len(os.listdir(temporary)), 1)
+            with self.nvcc("exit 1") as (failing, _):
+                self.refused(model(), "-o", output, "--target=cuda", env={**failing, "TMPDIR": temporary})
+            self.assertEqual((os.listdir(temporary), os.listdir(folder)), ([], []))
+
+    def test_full_temporary(self):
+        with self.nvcc("exit 1") as (environment, _), mounted(1 << 14) as temporary:
+            self.assertIn("No space left", self.refused(model(), "--emit=ptx", "--target=cuda", env={**environment, "TMPDIR": temporary}))
+            self.assertEqual(os.listdir(temporary), [])
+
     def refused(self, *args, **keywords):
         done = run("gptc", *args, status=1, **keywords)
         self.assertIn("error: ", done.stderr)
@@ -198,9 +232,10 @@ class Output(unittest.TestCase):
 
     def test_full_stdout(self):
         with open("/dev/full", "wb") as full:
-            for option in ("--emit=mlir", "--emit=asm"):
-                process = start(model(), option, stdout=full)
-                self.assertEqual(process.wait(), 1, option)
+            for option in ("--emit=mlir", "--emit=asm", "--explain-fusion", "--verify-fusions", "--emit=cu"):
+                process = start(model(), option, *(["--target=cuda"] if option == "--emit=cu" else []), stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(process.communicate()[1], "gptc: error: standard output: cannot write: No space left on device\n", option)
+                self.assertEqual(process.returncode, 1, option)
 
     def test_folders(self):
         folder = new_folder()

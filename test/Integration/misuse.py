@@ -1,5 +1,7 @@
 """Wrong calls give a status and a message, and the next valid call gives the usual bits."""
 import os
+import shutil
+import tempfile
 
 from harness import TEMPORARY, compiled_case, main, random_tokens, run, same_bits, unittest
 from package import BAD_WEIGHTS, INVALID_ARGUMENT, LIMIT, OUT_OF_RANGE, Error, Package
@@ -81,6 +83,18 @@ class Misuse(unittest.TestCase):
         other = compiled_case("llama-hf")
         self.refused([BAD_WEIGHTS], package.open, path=os.path.join(other, "model.weights"))
         package.open(verify=True).__exit__()
+
+    def test_truncated_library(self):
+        """It would fault where a page is missing."""
+        folder = os.path.join(tempfile.mkdtemp(dir=TEMPORARY), "kernels")
+        shutil.copytree(compiled_case("gpt2-hf"), folder)
+        library = os.path.join(folder, "libmodel.so")
+        size = os.path.getsize(library)
+        for left in (size - 1, size - 4096, size // 2, 5000, 200, 64, 63, 10, 0):
+            with self.subTest(left):
+                os.truncate(library, left)
+                for tool in (["gptc-run", folder, "--tokens", "1", "-n", "1"], ["gptc-bench", folder]):
+                    self.assertRegex(run(*tool, status=1).stderr, rf"^{tool[0]}: error: .*libmodel.so: " + ("truncated: expected" if left >= 64 else "cannot be loaded"))
 
     def test_command_line(self):
         package = compiled_case("gpt2-hf")

@@ -9,8 +9,6 @@ const Device &device() {
   static const Device chosen = [] {
     Device made;
     made.sm = setting("GPTC_EMULATOR_SM", 80);
-    if (made.sm != 86 && made.sm != 89 && made.sm != 90)
-      made.sm = 80;
     bool large = made.sm == 80 || made.sm == 90;
     made.sharedOptIn = (made.sm == 80 ? 163 : made.sm == 90 ? 227 : 99) << 10;
     made.sharedPerMultiprocessor = made.sharedOptIn + 1024;

@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fmt/format.h>
+#include <string_view>
 
 using namespace emu;
 
@@ -44,11 +46,38 @@ void State::reset() {
 
 } // namespace emu
 
+// A setting that is not understood would test something else in silence.
+static bool settingsAreKnown() {
+  for (const char *name :
+       {"GPTC_EMULATOR_SM", "GPTC_EMULATOR_SEED", "GPTC_EMULATOR_THREADS",
+        "GPTC_EMULATOR_MEMORY", "GPTC_EMULATOR_LIMIT", "GPTC_EMULATOR_STATS",
+        "GPTC_EMULATOR_BLOCKS", "GPTC_EMULATOR_GLOBAL_RACES",
+        "GPTC_EMULATOR_LEVEL"}) {
+    const char *text = std::getenv(name);
+    std::string_view value = text ? text : "";
+    const bool isDevice = std::string_view(name) == "GPTC_EMULATOR_SM";
+    const bool known =
+        value.empty() ||
+        (isDevice
+             ? value == "80" || value == "86" || value == "89" || value == "90"
+             : value.size() <= 18 &&
+                   value.find_first_not_of("0123456789") == value.npos);
+    if (!known) {
+      report(fmt::format("{}: expected {}, got '{}'", name,
+                         isDevice ? "80, 86, 89 or 90" : "a number", value));
+      return false;
+    }
+  }
+  return true;
+}
+
 EMU_API cuInit(unsigned flags) {
   return driverCall(Needs::Nothing, [&](State &s) {
     if (flags)
       return InvalidValue;
     if (!s.initialised) {
+      if (!settingsAreKnown())
+        return InvalidValue;
       s.arena = std::make_unique<Arena>();
       s.initialised = true;
       std::atexit(endRecords);

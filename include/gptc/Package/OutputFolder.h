@@ -22,10 +22,16 @@ public:
   /// Makes the temporary folder. The parent must exist and be writable.
   static llvm::Expected<OutputFolder> create(llvm::StringRef wanted);
 
+  /// A folder `prefix`XXXXXX in that for temporary files (TMPDIR), never to be
+  /// committed. Files only, no folders, may be made in it.
+  static llvm::Expected<OutputFolder> temporary(llvm::StringRef prefix);
+
   OutputFolder(OutputFolder &&other) noexcept;
   OutputFolder &operator=(OutputFolder &&) = delete;
   ~OutputFolder();
 
+  /// The temporary folder.
+  const std::string &path() const { return folder; }
   /// Path of a file of this name in the temporary folder.
   std::string file(llvm::StringRef name) const;
   llvm::Error write(llvm::StringRef name, llvm::StringRef contents) const;
@@ -34,11 +40,13 @@ public:
   llvm::Error commit();
 
 private:
-  OutputFolder(std::string wanted, std::string temporary, int lock)
-      : wanted(std::move(wanted)), temporary(std::move(temporary)), lock(lock) {
-  }
+  OutputFolder(std::string wanted, std::string folder, int lock)
+      : wanted(std::move(wanted)), folder(std::move(folder)), lock(lock) {}
 
-  std::string wanted, temporary;
+  static llvm::Expected<OutputFolder>
+  make(llvm::StringRef parent, llvm::StringRef prefix, std::string wanted);
+
+  std::string wanted, folder;
   int lock; ///< descriptor of the temporary folder, or -1
 };
 

@@ -4,9 +4,12 @@
 #include "gptc/Runtime/Host/Files.h"
 #include <algorithm>
 #include <dlfcn.h>
+#include <elf.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string.h>
 
 using namespace gptc::host;
 namespace fs = std::filesystem;
@@ -44,6 +47,26 @@ static bool isIdentifier(std::string_view name) {
              name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
+/// The bytes that a library must have, by its own headers; 0 of other files,
+/// which dlopen refuses. It would map what ends early and fault there.
+static uint64_t bytesNeeded(const std::string &library) {
+  std::ifstream file(library, std::ios::binary);
+  Elf64_Ehdr header;
+  if (!file.read(reinterpret_cast<char *>(&header), sizeof header) ||
+      memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return 0;
+  uint64_t needed =
+      header.e_shoff + uint64_t(header.e_shnum) * header.e_shentsize;
+  file.seekg(static_cast<std::streamoff>(header.e_phoff));
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr part;
+    if (!file.read(reinterpret_cast<char *>(&part), sizeof part))
+      break;
+    needed = std::max(needed, part.p_offset + part.p_filesz);
+  }
+  return needed;
+}
+
 std::optional<Package> Package::load(const std::string &folder,
                                      std::string &error) {
   auto impl = std::make_unique<Impl>();
@@ -69,6 +92,13 @@ std::optional<Package> Package::load(const std::string &folder,
   std::error_code failed;
   std::string library =
       fs::absolute(impl->path("lib" + impl->name + ".so"), failed).string();
+  if (uint64_t size = fs::file_size(library, failed),
+      needed = bytesNeeded(library);
+      !failed && size < needed) {
+    error = fmt::format("{}: truncated: expected {} bytes, got {}", library,
+                        needed, size);
+    return std::nullopt;
+  }
   impl->library = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!impl->library) {
     const char *why = dlerror();

@@ -104,15 +104,41 @@ std::vector<CudaUsage> gptc::parseUsage(StringRef log) {
   return all;
 }
 
+/// What /bin/sh returned: nvcc's own status, or a negative one if it did not
+/// come to an end of its own.
+static int execute(StringRef nvcc, StringRef folder,
+                   const std::vector<std::string> &arguments, StringRef log,
+                   std::string &error) {
+  // Paths go into the fatbin: nvcc runs in the folder and sees names only. It
+  // pastes TMPDIR into command lines as it is, so it gets a harmless one, and
+  // what it leaves when it is killed lies in the folder.
+  llvm::SmallVector<StringRef> words{
+      "sh", "-c", "cd \"$0\" && TMPDIR=. && export TMPDIR && exec \"$@\"",
+      folder, nvcc};
+  words.append(arguments.begin(), arguments.end());
+  std::optional<StringRef> redirects[] = {StringRef(""), log, log};
+  return llvm::sys::ExecuteAndWait("/bin/sh", words, std::nullopt, redirects, 0,
+                                   0, &error);
+}
+
+/// Whether it is the text that nvcc complains of, not its headers, its host
+/// compiler or its disk.
+static bool complainsOfText(StringRef said, StringRef name) {
+  return llvm::any_of(llvm::split(said, '\n'), [&](StringRef line) {
+    return line.contains("error") &&
+           (line.contains((name + ".cu(").str()) || line.starts_with("ptxas"));
+  });
+}
+
+static std::string contents(StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  return file ? (*file)->getBuffer().str() : "";
+}
+
 llvm::Expected<NvccResult> gptc::runNvcc(StringRef nvcc, NvccProduct product,
                                          const CudaTarget &target,
-                                         StringRef name, StringRef text) {
-  llvm::SmallString<128> folder;
-  if (auto code = llvm::sys::fs::createUniqueDirectory("gptc-nvcc", folder))
-    return llvm::createStringError(code,
-                                   "expected to make a temporary folder: "
-                                   "%s",
-                                   code.message().c_str());
+                                         StringRef folder, StringRef name,
+                                         StringRef text) {
   auto at = [&](const llvm::Twine &file) {
     llvm::SmallString<128> path(folder);
     llvm::sys::path::append(path, file);
@@ -121,45 +147,62 @@ llvm::Expected<NvccResult> gptc::runNvcc(StringRef nvcc, NvccProduct product,
   std::string input = at(name + ".cu"), log = at("log");
   std::string output =
       (name + (product == NvccProduct::Ptx ? ".ptx" : ".fatbin")).str();
-  auto run = [&]() -> llvm::Expected<NvccResult> {
-    std::error_code code;
-    llvm::raw_fd_ostream out(input, code);
-    if (code)
-      return llvm::createFileError(input, code);
+  std::error_code code;
+  if (llvm::raw_fd_ostream out(input, code); !code) {
     out << "#line 1 \"/" << name << ".cu\"\n" << text;
     out.close();
-    if (out.has_error())
-      return llvm::createFileError(input, out.error());
-    // Paths go into the fatbin: nvcc runs in the folder and sees names only.
-    std::vector<std::string> arguments =
-        nvccArguments(product, target, (name + ".cu").str(), output);
-    llvm::SmallVector<StringRef> words{"sh", "-c", "cd \"$0\" && exec \"$@\"",
-                                       folder, nvcc};
-    words.append(arguments.begin(), arguments.end());
-    std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
-                                            StringRef(log)};
-    std::string error;
-    int status = llvm::sys::ExecuteAndWait("/bin/sh", words, std::nullopt,
-                                           redirects, 0, 0, &error);
-    NvccResult result;
-    auto said = llvm::MemoryBuffer::getFile(log);
-    std::string text = said ? (*said)->getBuffer().str() : "";
-    if (status != 0) {
-      result.failure = error + text;
-      if (result.failure.empty())
-        result.failure = fmt::format("{} returned {}", nvcc.str(), status);
-      return result;
-    }
-    auto bytes = llvm::MemoryBuffer::getFile(at(output));
-    if (!bytes)
-      return llvm::createFileError(at(output), bytes.getError());
-    result.bytes = (*bytes)->getBuffer().str();
-    result.usage = parseUsage(text);
+    code = out.error();
+    out.clear_error();
+  }
+  if (code)
+    return llvm::createFileError(input, code);
+  std::string error;
+  int status = execute(
+      nvcc, folder,
+      nvccArguments(product, target, (name + ".cu").str(), output), log, error);
+  std::string said = contents(log);
+  NvccResult result;
+  if (status > 0 && complainsOfText(said, name)) {
+    result.failure = said;
     return result;
-  };
-  auto result = run();
-  llvm::sys::fs::remove_directories(folder);
+  }
+  if (status != 0)
+    return llvm::createStringError(
+        fmt::format("expected '{}' to compile the kernels, but it {}{}{}; "
+                    "check that it compiles a file of its own, and that there "
+                    "is room in TMPDIR",
+                    nvcc.str(),
+                    status > 0 ? fmt::format("returned {}", status)
+                               : "did not end by itself: " + error,
+                    said.empty() ? "" : ": ", StringRef(said).trim().str()));
+  // Not a pipe, which would be waited for.
+  if (llvm::sys::fs::is_regular_file(at(output)))
+    result.bytes = contents(at(output));
+  if (result.bytes.empty())
+    return llvm::createStringError(
+        fmt::format("expected '{}' to write {}, got none", nvcc.str(), output));
+  result.usage = parseUsage(said);
   return result;
+}
+
+llvm::Error gptc::checkProduct(NvccProduct product, StringRef bytes,
+                               llvm::ArrayRef<std::string> functions) {
+  std::string ptx;
+  if (product == NvccProduct::Ptx) {
+    ptx = bytes.str();
+  } else {
+    auto parts = fatbinParts(bytes);
+    if (!parts)
+      return parts.takeError();
+    for (const FatbinPart &part : *parts)
+      if (part.isPtx)
+        ptx += part.bytes;
+  }
+  for (const std::string &function : functions)
+    if (!StringRef(ptx).contains(".entry " + function + "("))
+      return llvm::createStringError(fmt::format(
+          "expected PTX of the kernel {} from nvcc, got none", function));
+  return llvm::Error::success();
 }
 
 // A header (u32 magic, u16 version, u16 its bytes, u64 bytes that follow), then

@@ -1,9 +1,20 @@
 //===- NvccTest.cpp - what ptxas says, and nvcc's command line ------------===//
 #include "gptc/Target/CUDA/Nvcc.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include <gtest/gtest.h>
 
 using namespace gptc;
+
+namespace {
+/// What runNvcc works in.
+struct Folder {
+  Folder() { llvm::sys::fs::createUniqueDirectory("gptc-test", path); }
+  ~Folder() { llvm::sys::fs::remove_directories(path); }
+  llvm::SmallString<128> path;
+};
+} // namespace
 
 // As ptxas 13.0 prints it, with a kernel that spills.
 TEST(Nvcc, ReadsResourceUsage) {
@@ -47,8 +58,9 @@ TEST(Nvcc, BytesDoNotDependOnTheFolder) {
   ASSERT_TRUE(target);
   std::string first;
   for (int i = 0; i < 2; ++i) {
+    Folder folder;
     auto made =
-        runNvcc(*nvcc, NvccProduct::Fatbin, *target, "one",
+        runNvcc(*nvcc, NvccProduct::Fatbin, *target, folder.path, "one",
                 "extern \"C\" __global__ void f(float *x) { x[threadIdx.x] "
                 "= max(__ldg(x), 2.0f); }\n");
     ASSERT_TRUE(bool(made));
@@ -59,6 +71,11 @@ TEST(Nvcc, BytesDoNotDependOnTheFolder) {
     EXPECT_TRUE(made->bytes == first);
   }
   EXPECT_NE(first.find("/one.cu"), std::string::npos);
+
+  EXPECT_FALSE(checkProduct(NvccProduct::Fatbin, first, {"f"}));
+  llvm::Error missing = checkProduct(NvccProduct::Fatbin, first, {"f", "g"});
+  EXPECT_EQ(llvm::toString(std::move(missing)),
+            "expected PTX of the kernel g from nvcc, got none");
 
   auto parts = fatbinParts(first);
   ASSERT_TRUE(bool(parts));
@@ -94,9 +111,10 @@ TEST(Nvcc, SaysWhatIsWrongWithTheText) {
     GTEST_SKIP() << "there is no nvcc";
   }
   std::string error;
+  Folder folder;
   auto made =
-      runNvcc(*nvcc, NvccProduct::Ptx, *lookupCudaTarget("sm_80", error), "one",
-              "what is this\n");
+      runNvcc(*nvcc, NvccProduct::Ptx, *lookupCudaTarget("sm_80", error),
+              folder.path, "one", "what is this\n");
   ASSERT_TRUE(bool(made));
   EXPECT_NE(made->failure.find("one.cu(1)"), std::string::npos)
       << made->failure;

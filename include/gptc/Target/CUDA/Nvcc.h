@@ -38,11 +38,18 @@ std::vector<std::string> nvccArguments(NvccProduct product,
                                        llvm::StringRef input,
                                        llvm::StringRef output);
 
-/// Runs nvcc on the text of `name`.cu in a temporary folder. The bytes do not
-/// depend on the folder: debug information says /name.cu.
+/// Runs nvcc on the text of `name`.cu in a folder of the caller's, where all
+/// files lie that it makes. The bytes do not depend on the folder: debug
+/// information says /name.cu. An error is one of nvcc, not of the text: it
+/// cannot be run, fails for a reason of its own, or writes nothing.
 llvm::Expected<NvccResult> runNvcc(llvm::StringRef nvcc, NvccProduct product,
                                    const CudaTarget &target,
-                                   llvm::StringRef name, llvm::StringRef text);
+                                   llvm::StringRef folder, llvm::StringRef name,
+                                   llvm::StringRef text);
+
+/// An error unless the product has PTX of all these kernel functions.
+llvm::Error checkProduct(NvccProduct product, llvm::StringRef bytes,
+                         llvm::ArrayRef<std::string> functions);
 
 /// What nvcc put into a fatbin that is not compressed.
 struct FatbinPart {
