@@ -28,7 +28,7 @@ struct GemmPlan : KernelGemm {
   int64_t mr = 0, nr = 0, mc = 0, kc = 0, unit = 0,
           group = 0; ///< as in GemmSchedule
   InputPrecision inputs = InputPrecision::F32;
-  llvm::SmallVector<RowForm> forms;
+  llvm::SmallVector<RowForm> forms = {};
   bool needsUnpack = false;
 
   /// The storage that the micro-kernel of a lane reads, unpacked if its own is

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
-#include "Emitter.h"
+#include "PackedElements.h"
 
 namespace gptc::cpu {
 
@@ -36,9 +36,6 @@ struct MicroOperands {
 };
 void callMicroKernel(Emitter &e, const MicroKernel &m, const MicroOperands &o);
 
-/// f16 to f32, scalar or vector.
-Value halfToFloat(Emitter &e, Value h);
-
 /// Asks for `bytes` bytes from p on, a cache line at a time.
 void prefetch(Emitter &e, Value p, int64_t bytes, int cacheLevel);
 
@@ -61,12 +58,5 @@ void callCopyRow(Emitter &e, gpt::Storage storage, Value from, Value to,
 /// past its end.
 void callPackRows(Emitter &e, int64_t packedRows, Value rows, int64_t pitch,
                   Value to, int64_t words);
-
-/// One value n, k of a packed matrix, as f32.
-Value loadPacked(Emitter &e, gpt::Storage storage, Value base, Value n, Value k,
-                 int64_t inFeatures);
-
-/// Bytes of one packed panel; equal to gptc_panel_bytes.
-int64_t panelBytes(gpt::Storage storage, int64_t nr, int64_t k);
 
 } // namespace gptc::cpu
