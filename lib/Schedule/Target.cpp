@@ -117,8 +117,9 @@ std::optional<TargetDesc> gptc::lookupTarget(StringRef march,
       [&](StringRef feature) { return features.contains(feature); }));
   if (precision == InputPrecision::BF16 && t.level == highest &&
       features.contains("avx512bf16") &&
-      // Intel's have a quarter of the rate of their multiply-adds (measured on
-      // Granite Rapids: 0.79 ns against 0.19), Zen's the same.
+      // An Intel Emerald Rapids has a quarter of the rate of its multiply-adds
+      // (measured: 0.79 ns against 0.19). Zen's is expected to have the same,
+      // and was not measured.
       (native ? llvm::sys::getHostCPUName() : march).starts_with("znver")) {
     require(t, "avx512bf16");
     t.bf16Dot = true;
