@@ -5,11 +5,25 @@
 using namespace mlir;
 using namespace gptc;
 
+int64_t gptc::rowDigits(gpt::Storage storage, InputPrecision inputs,
+                        const TargetDesc &t) {
+  if (inputs == InputPrecision::INT8)
+    return 1;
+  bool codes = storage == gpt::Storage::Q4_0 || storage == gpt::Storage::Q4_1 ||
+               storage == gpt::Storage::Q8_0x4;
+  if (!t.byteDot || !codes)
+    return 0;
+  return inputs == InputPrecision::BF16 ? 2 : 3;
+}
+
 GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
-                                bool blockSums, const TargetDesc &t) {
+                                int64_t blockDigits, const TargetDesc &t) {
   GemmSchedule s;
-  // Two sums a column, and registers for codes and scales.
-  s.rowTile = blockSums ? (t.registers - 8) / 4 : t.tileRows();
+  // Of int8, two sums a column, and registers for codes and scales. Of more
+  // digits one; those that are scaled lie in memory.
+  s.rowTile = blockDigits > 1   ? (t.registers - 8) / 2
+              : blockDigits == 1 ? (t.registers - 8) / 4
+                                 : t.tileRows();
   s.panel = t.panelWidth();
   s.unit = whole ? std::lcm(s.panel, whole) / s.panel : 1;
   // Four panels give one row eight chains of multiply-adds: latency 4 times two
@@ -42,13 +56,15 @@ int64_t gptc::wholeColumnsOf(Operation *op) {
   return gemm && gemm.getArgmax() ? int64_t(*gemm.getArgmax()) : headDimOf(op);
 }
 
-/// Whether a GEMM of bytes meets weights whose blocks have scales.
-static bool hasBlocks(const KernelGemm &gemm) {
-  return llvm::any_of(gemm.sections, [](const KernelGemm::Section &s) {
-    return llvm::any_of(s.storage, [](gpt::Storage storage) {
-      return storage != gpt::Storage::I8x4;
-    });
-  });
+/// The most digits of rows beside weights whose blocks have scales.
+static int64_t blockDigits(const KernelGemm &gemm, InputPrecision inputs,
+                           const TargetDesc &t) {
+  int64_t most = 0;
+  for (const KernelGemm::Section &s : gemm.sections)
+    for (gpt::Storage storage : s.storage)
+      if (storage != gpt::Storage::I8x4)
+        most = std::max(most, rowDigits(storage, inputs, t));
+  return most;
 }
 
 DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel, const TargetDesc &target,
@@ -61,9 +77,9 @@ DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel, const TargetDesc &target,
   Operation *op = kernel.kernelOp();
   if (isa<gpt::LinearOp, gpt::FusedGemmOp>(op)) {
     KernelGemm gemm = kernelGemm(kernel);
-    bool blockSums = inputs == InputPrecision::INT8 && hasBlocks(gemm);
     GemmSchedule s =
-        scheduleGemm(gemm.k, wholeColumnsOf(op), blockSums, target);
+        scheduleGemm(gemm.k, wholeColumnsOf(op),
+                     blockDigits(gemm, inputs, target), target);
     set("row_tile", s.rowTile);
     set("panel", s.panel);
     set("row_block", s.rowBlock);
@@ -173,7 +189,7 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
     return kernel.emitOpError("schedule: expected 'inputs' to be \"f32\", "
                               "\"bf16\" or \"int8\"");
   GemmSchedule s = readGemmSchedule(kernel),
-               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), false, t);
+               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), 0, t);
   return success(
       succeeded(
           expectSize(kernel, "panel", s.panel == best.panel,

@@ -124,8 +124,7 @@ std::optional<TargetDesc> gptc::lookupTarget(StringRef march,
     require(t, "avx512bf16");
     t.bf16Dot = true;
   }
-  if (precision == InputPrecision::INT8 && t.level == highest &&
-      features.contains("avx512vnni")) {
+  if (t.level == highest && features.contains("avx512vnni")) {
     require(t, "avx512vnni");
     t.byteDot = true;
   }

@@ -31,10 +31,17 @@ struct AttentionSchedule {
   int64_t keyBlock = 0; ///< keys of a block: the page of the cache
 };
 
+/// Digits, of a byte each, in which a GEMM takes the numbers of a row beside
+/// weights of a storage: 1 for int8; 2 or 3, with an exponent for each 32
+/// inputs, where sums of products of bytes are fast and the weights are codes of
+/// 4 or 8 bits. 0: rows are f32 or bf16.
+int64_t rowDigits(gpt::Storage storage, InputPrecision inputs,
+                  const TargetDesc &target);
+
 /// `whole`: columns that a tile must not cut, as wholeColumnsOf says.
-/// `blockSums`: sums of bytes are scaled block by block.
-GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole, bool blockSums,
-                          const TargetDesc &target);
+/// `blockDigits`: rowDigits of weights whose blocks have scales, or 0.
+GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole,
+                          int64_t blockDigits, const TargetDesc &target);
 AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
                                     const TargetDesc &target);
 

@@ -69,7 +69,7 @@ struct Gemm {
              Value k0, Value rows);
   /// Rows of a panel for `depth` input features.
   Value steps(gpt::Storage storage, Value depth) {
-    return p.bytes() ? byteSteps(e, storage, depth)
+    return p.digits(storage) ? byteSteps(e, storage, depth)
            : storage == gpt::Storage::BF16x2 ? e.ceilDiv(depth, 2)
                                              : depth;
   }
@@ -112,12 +112,12 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
         const int64_t lda = p.copies() ? form.pitch() : p.k;
         Value a = p.copies() ? e.at(copy, form.copied) : x;
         Value from = e.cst(0);
-        for (int64_t n = panelsFor(e.target, rows, storage, p.bytes()); n >= 1;
-             n /= 2) {
+        for (int64_t n = panelsFor(e.target, rows, {storage, form.digits});
+             n >= 1; n /= 2) {
           MicroKernel mk{rows, n};
           mk.storage = storage;
           mk.stream = true;
-          mk.bytes = p.bytes();
+          mk.digits = form.digits;
           Value to = e.mul(e.div(panels, n), n);
           e.loop(from, to, n, [&](Value q) {
             callMicroKernel(e, mk,
@@ -184,8 +184,9 @@ void Gemm::copyRows(Value row0, Value rows) {
     }
     for (const RowForm &form : p.forms) {
       Value to = e.elem(e.at(copy, form.copied), e.mul(r, form.pitch()));
-      p.bytes() ? callQuantizeRow(e, form.storage, from, to, p.k)
-                : callCopyRow(e, form.storage, from, to, p.k);
+      form.digits
+          ? callQuantizeRow(e, {form.storage, form.digits}, from, to, p.k)
+          : callCopyRow(e, form.storage, from, to, p.k);
     }
   });
 }
@@ -219,10 +220,13 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
   if (storage != multiplied) {
     callUnpackPanel(e, storage, stored, unpacked, depth, multiplied);
     b = unpacked;
+  } else if (form.digits > 1) {
+    callUnpackCodes(e, storage, stored, unpacked, e.div(depth, 32));
+    b = unpacked;
   }
   bool pairs = multiplied == gpt::Storage::BF16x2 && e.target.bf16Dot;
-  Value words = p.bytes() ? byteRowWord(e, storage, k0)
-                          : e.div(k0, pairs ? 2 : 1);
+  Value words = form.digits ? byteRowWord(e, {storage, form.digits}, k0)
+                            : e.div(k0, pairs ? 2 : 1);
   // While tiles pass this slice, the next panel's comes to L2, a part a tile.
   const int64_t sliceBytes = p.kc / 32 * blockBytes, part = 2048;
   Value next = e.at(stored, stride(s, lane));
@@ -231,7 +235,7 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
     mk.storage = multiplied;
     mk.accumulate = true;
     mk.packedRows = p.mr;
-    mk.bytes = p.bytes();
+    mk.digits = form.digits;
     Value a = e.add(e.mul(tileRow, form.words), e.mul(words, p.mr));
     callMicroKernel(
         e, mk,
@@ -289,13 +293,13 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
             "for products of two activations");
   for (const GemmSection &s : plan.sections)
     for (gpt::Storage stored : s.storage)
-      if (plan.bytes() && !isOfBytes(stored))
+      if (plan.inputs == InputPrecision::INT8 && !isOfBytes(stored))
         return op->emitOpError("expected weights of i8x4, q8_0x4, q4_0 or "
                                "q4_1 with inputs of int8, got ")
                << stringifyStorage(stored);
   // Sums of bytes, |q| <= 127 and codes <= 255, fit 31 bits.
   constexpr int64_t mostInputs = INT32_MAX / (127 * 255);
-  if (plan.bytes() && plan.k > mostInputs)
+  if (plan.inputs == InputPrecision::INT8 && plan.k > mostInputs)
     return op->emitOpError("expected at most ")
            << mostInputs << " input features with --precision=int8, got "
            << plan.k;
@@ -320,7 +324,7 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
     }
   };
   Value few = e.lt(g.m, e.cst(plan.mr));
-  if (plan.inputs == InputPrecision::BF16 && plan.needsUnpack)
+  if (plan.unpacksFew)
     few = e.constInt(e.i1(), 0);
   e.ifThen(
       few,

@@ -20,7 +20,8 @@ static void readTiles(GemmPlan &p, gpt::KernelOp kernel) {
 /// Words of a row for weights of a storage.
 static int64_t rowWords(const GemmPlan &p, gpt::Storage storage,
                         const TargetDesc &target) {
-  int64_t words = p.bytes() ? byteRowWords(storage, p.k)
+  const int64_t digits = p.digits(storage);
+  int64_t words = digits ? byteRowWords({storage, digits}, p.k)
                   : storage == gpt::Storage::BF16x2 && target.bf16Dot
                       ? (p.k + 1) / 2
                       : p.k;
@@ -32,12 +33,14 @@ static void findForms(GemmPlan &p, const TargetDesc &target) {
   for (const GemmSection &s : p.sections)
     for (gpt::Storage stored : s.storage) {
       gpt::Storage storage = p.multiplied(stored);
-      p.needsUnpack |= storage != stored;
+      p.unpacks |= storage != stored || p.digits(stored) > 1;
+      p.unpacksFew |= storage != stored && storage == gpt::Storage::BF16x2;
       if (llvm::any_of(p.forms, [&](const RowForm &form) {
             return form.storage == storage;
           }))
         continue;
-      RowForm form{storage, rowWords(p, storage, target), packed, copied};
+      RowForm form{storage, p.digits(storage), rowWords(p, storage, target),
+                   packed, copied};
       packed += p.mc * form.words * 4 + 64;
       copied += p.mr * form.pitch() * 4;
       p.forms.push_back(form);
@@ -47,6 +50,7 @@ static void findForms(GemmPlan &p, const TargetDesc &target) {
 GemmPlan gptc::cpu::planGemm(KernelContext &c, const TargetDesc &target) {
   GemmPlan p{kernelGemm(c.kernel)};
   readTiles(p, c.kernel);
+  p.target = &target;
   findForms(p, target);
   return p;
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #pragma once
-#include "Emitter.h"
+#include "PackedElements.h"
 #include "gptc/Kernel/KernelGemm.h"
 #include "gptc/Schedule/Schedule.h"
 
@@ -16,6 +16,7 @@ using GemmSection = KernelGemm::Section;
 /// A form in which rows of A are multiplied: that of weights of one storage.
 struct RowForm {
   gpt::Storage storage; ///< as MicroKernel takes it
+  int64_t digits;       ///< rowDigits
   int64_t words;        ///< of a row, up to a whole vector
   int64_t packed = 0;   ///< bytes into scratch: [tiles][words][MR]
   int64_t copied = 0;   ///< bytes into the copies: [MR][pitch]
@@ -28,24 +29,34 @@ struct GemmPlan : KernelGemm {
   int64_t mr = 0, nr = 0, mc = 0, kc = 0, unit = 0,
           group = 0; ///< as in GemmSchedule
   InputPrecision inputs = InputPrecision::F32;
+  const TargetDesc *target = nullptr;
   llvm::SmallVector<RowForm> forms = {};
-  bool needsUnpack = false;
+  bool unpacks = false;    ///< some weights, for many rows
+  bool unpacksFew = false; ///< and for few
 
+  int64_t digits(gpt::Storage stored) const {
+    return rowDigits(stored, inputs, *target);
+  }
   /// The storage that the micro-kernel of a lane reads, unpacked if its own is
-  /// another.
+  /// another. Blocks are rounded to bf16 only where its products are faster.
   gpt::Storage multiplied(gpt::Storage stored) const {
-    return inputs == InputPrecision::F32    ? gpt::Storage::F32
-           : inputs == InputPrecision::BF16 ? gpt::Storage::BF16x2
-                                            : stored;
+    if (digits(stored))
+      return stored;
+    bool rounds = inputs == InputPrecision::BF16 &&
+                  (target->bf16Dot || !isBlock(stored));
+    return rounds ? gpt::Storage::BF16x2 : gpt::Storage::F32;
   }
   const RowForm &formOf(gpt::Storage stored) const {
     return *llvm::find_if(forms, [&](const RowForm &form) {
       return form.storage == multiplied(stored);
     });
   }
-  bool bytes() const { return inputs == InputPrecision::INT8; }
-  /// Whether few rows are copied too: rounded, quantised or normalised.
-  bool copies() const { return norm || inputs != InputPrecision::F32; }
+  /// Whether few rows are copied too: rounded, cut into digits or normalised.
+  bool copies() const {
+    return norm || llvm::any_of(forms, [](const RowForm &form) {
+             return form.digits || form.storage != gpt::Storage::F32;
+           });
+  }
 
   // Scratch: packed A of every form (whose last tile is written a vector too
   // far), a tile of copied rows of each, a normalised row, a slice of unpacked
@@ -57,7 +68,7 @@ struct GemmPlan : KernelGemm {
     return rowOffset() + (norm ? (k * 4 + 63) / 64 * 64 : 0);
   }
   int64_t tileOffset() const {
-    return unpackedOffset() + (needsUnpack ? nr * kc * 4 : 0);
+    return unpackedOffset() + (unpacks ? nr * kc * 4 : 0);
   }
   int64_t tilePitch() const { return group * nr; } ///< elements between rows
   int64_t lanePitch() const {

@@ -6,15 +6,16 @@ using namespace gptc;
 using namespace gptc::cpu;
 using gpt::Storage;
 
-int64_t gptc::cpu::panelsFor(const TargetDesc &t, int64_t rows,
-                             Storage storage, bool bytes) {
+int64_t gptc::cpu::panelsFor(const TargetDesc &t, int64_t rows, ByteForm form) {
   // Six registers for weights and the broadcast. Decoding blocks keeps the
   // ports busy with two panels, and their scales and minimums take registers of
   // their own.
-  int64_t p = isBlock(storage) ? 2 : 4;
-  // Sums of blocks of bytes have two registers each.
-  if (bytes && isBlock(storage))
-    rows *= 2;
+  const bool blocks = isBlock(form.storage);
+  int64_t p = blocks && form.digits < 2 ? 2 : 4;
+  // Sums of blocks of int8 have two registers each, of numbers one for each
+  // digit.
+  if (blocks && form.digits)
+    rows *= std::max<int64_t>(form.digits, 2);
   while (p > 1 && rows * p * 2 > t.registers - 6)
     p /= 2;
   return p;
@@ -132,7 +133,7 @@ static std::string name(const MicroKernel &m, const TargetDesc &t) {
 
 void gptc::cpu::callMicroKernel(Emitter &outer, const MicroKernel &m,
                                 const MicroOperands &o) {
-  if (m.bytes)
+  if (m.digits)
     return callByteKernel(outer, m, o);
   outer.call(
       name(m, outer.target),

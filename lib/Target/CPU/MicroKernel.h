@@ -21,7 +21,9 @@ struct MicroKernel {
   /// B is read once, from memory: prefetch it ahead of use. The hardware's
   /// streams stop at every page, after 4 KiB.
   bool stream = false;
-  bool bytes = false; ///< rows are int8: ByteKernel.h
+  /// Rows are numbers of so many bytes: ByteKernel.h. With more than one, packed
+  /// rows meet unpacked codes.
+  int64_t digits = 0;
 };
 
 /// Where B is bf16x2, k counts pairs, and A is pairs of bf16 as well if the
@@ -39,10 +41,15 @@ void callMicroKernel(Emitter &e, const MicroKernel &m, const MicroOperands &o);
 /// Asks for `bytes` bytes from p on, a cache line at a time.
 void prefetch(Emitter &e, Value p, int64_t bytes, int cacheLevel);
 
+/// How rows are multiplied with weights of a storage.
+struct ByteForm {
+  gpt::Storage storage;
+  int64_t digits; ///< rowDigits
+};
+
 /// The largest P of {4, 2, 1} whose accumulators fit the registers beside what
 /// B needs.
-int64_t panelsFor(const TargetDesc &t, int64_t rows, gpt::Storage storage,
-                  bool bytes);
+int64_t panelsFor(const TargetDesc &t, int64_t rows, ByteForm form);
 
 /// out[k][NR] f32 = the values of one packed panel; or, as bf16x2, rounded.
 void callUnpackPanel(Emitter &e, gpt::Storage storage, Value panel, Value out,
