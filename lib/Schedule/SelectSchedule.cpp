@@ -30,6 +30,17 @@ struct SelectSchedule : gptc::impl::SelectScheduleBase<SelectSchedule> {
         return signalPassFailure();
     }
   }
+  /// Bytes of q8_0 in words of four, for sums of products of bytes; tables that
+  /// are gathered from too, since they may be a GEMM's weights as well.
+  void packInWords() {
+    auto name = [&](gpt::Storage storage) {
+      return StringAttr::get(&getContext(), stringifyStorage(storage));
+    };
+    for (auto kernel : getOperation().getOps<gpt::KernelOp>())
+      for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i)
+        if (kernel.getArgAttr(i, "gpt.storage") == name(gpt::Storage::Q8_0))
+          kernel.setArgAttr(i, "gpt.storage", name(gpt::Storage::Q8_0x4));
+  }
   void fail(const std::string &error) {
     getOperation().emitError(error);
     signalPassFailure();
@@ -52,6 +63,8 @@ struct SelectSchedule : gptc::impl::SelectScheduleBase<SelectSchedule> {
     auto target = lookupTarget(march, error, *arithmetic);
     if (!target)
       return fail(error);
+    if (rowDigits(gpt::Storage::Q8_0x4, *arithmetic, *target))
+      packInWords();
     select([&](auto k) { return scheduleOf(k, *target, *arithmetic); },
            [&](auto k) { return verifySchedule(k, *target); });
   }

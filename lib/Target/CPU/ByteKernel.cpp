@@ -94,9 +94,7 @@ Values Bytes::quads(ValueRange inits) {
       e.cst(0), o.k, 1, inits, [&](Value step, ValueRange c) -> Values {
         Value row = e.mul(step, nr * 4);
         Values w, next;
-        for (int64_t p = 0; m.stream && p < m.panels; ++p)
-          prefetch(e, e.at(e.at(panel(p * m.vectors), row), 32 * nr * 4),
-                   nr * 4, 1);
+        prefetchAhead(e, m, o, step, 32, nr * 4);
         for (int64_t i = 0; i < n; ++i)
           w.push_back(words(e.at(e.at(panel(i), row), column(i) * 4)));
         for (int64_t r = 0; r < m.rows; ++r) {
@@ -176,9 +174,7 @@ Values Bytes::blocks(ValueRange inits) {
   return e.loop(
       e.cst(0), o.k, 1, inits, [&](Value step, ValueRange c) -> Values {
         Value block = e.mul(step, bytes), a = e.mul(step, blockWords(form));
-        for (int64_t p = 0; m.stream && p < m.panels; ++p)
-          prefetch(e, e.at(e.at(panel(p * m.vectors), block), 4 * bytes), bytes,
-                   1);
+        prefetchAhead(e, m, o, step, 4, bytes);
         Values sums, next(c);
         for (int64_t r = 0; r < m.rows; ++r)
           sums.append(n, minimums ? zeros() : word(e.i32(), r, a, 9));
@@ -204,8 +200,7 @@ void Bytes::blocksOfDigits() {
   const int64_t bytes = panelBytes(m.storage, nr, blockK), size = m.rows * n;
   e.loop(e.cst(0), o.k, 1, [&](Value step) {
     Value block = e.mul(step, bytes), a = e.mul(step, blockWords(form));
-    for (int64_t p = 0; m.stream && p < m.panels; ++p)
-      prefetch(e, e.at(e.at(panel(p * m.vectors), block), 4 * bytes), bytes, 1);
+    prefetchAhead(e, m, o, step, 4, bytes);
     Values sums(m.digits * size, zeros());
     dots(block, a, sums);
     int64_t digit = 0;
@@ -305,9 +300,8 @@ void gptc::cpu::callByteKernel(Emitter &outer, const MicroKernel &m,
                                const MicroOperands &o) {
   outer.call(
       name(m, outer.target),
-      {o.a, o.lda, o.b, o.panelStride, o.ldb, o.c, o.ldc, o.k},
-      [&](Emitter &e, ValueRange v) {
-        MicroOperands in{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+      o.all(), [&](Emitter &e, ValueRange v) {
+        MicroOperands in = MicroOperands::from(v);
         Bytes k{e, m, in};
         const bool quads = m.storage == Storage::I8x4;
         Type t = e.vec(quads ? e.i32() : e.f32());

@@ -50,18 +50,20 @@ struct Gemm {
   Value panelAt(const GemmSection &s, unsigned lane, Value panel) {
     return e.at(c.arg(e, s.weights[lane]), e.mul(panel, stride(s, lane)));
   }
-  /// Rows of A `lda` words apart, `steps` rows of each panel.
+  /// Rows of A `lda` words apart, `steps` rows of each panel; panels at `next`
+  /// are streamed after these.
   MicroOperands operands(Value a, int64_t lda, Value b, int64_t panelStride,
-                         Value cAt, Value steps) {
-    return {a,           e.cst(lda), b,
-            e.cst(panelStride), e.cst(p.nr), cAt,
-            e.cst(p.tilePitch()), steps};
+                         Value cAt, Value steps, Value next) {
+    return {a,   e.cst(lda),           b,     e.cst(panelStride), e.cst(p.nr),
+            cAt, e.cst(p.tilePitch()), steps, next};
   }
   Value tileAt(unsigned lane, Value row, Value panel) {
     Value columns = e.add(e.mul(panel, p.nr), e.mul(row, p.tilePitch()));
     return e.elem(tile, e.add(columns, lane * p.lanePitch()));
   }
 
+  /// Asks for the first rows of the panels that fewRows begins with.
+  void begin(unsigned section, Value lo, Value hi);
   void fewRows(unsigned section, Value lo, Value hi);
   /// The rows lie packed in scratch; row0 is the first.
   void manyRows(unsigned section, Value lo, Value hi, Value row0, Value rows);
@@ -101,6 +103,14 @@ std::pair<Value, Value> Gemm::panelsOf(unsigned section, int64_t base,
   return {clip(from), clip(to)};
 }
 
+void Gemm::begin(unsigned section, Value lo, Value hi) {
+  const GemmSection &s = p.sections[section];
+  e.ifThen(e.lt(lo, hi), [&] {
+    for (int64_t i = 0; i < 4; ++i)
+      prefetch(e, panelAt(s, 0, e.add(lo, i)), 2048, /*cacheLevel=*/2);
+  });
+}
+
 void Gemm::fewRows(unsigned section, Value lo, Value hi) {
   const GemmSection &s = p.sections[section];
   e.loop(lo, hi, p.group, [&](Value panel0) {
@@ -112,6 +122,9 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
         const int64_t lda = p.copies() ? form.pitch() : p.k;
         Value a = p.copies() ? e.at(copy, form.copied) : x;
         Value from = e.cst(0);
+        const bool last = lane + 1 == s.weights.size();
+        Value after = panelAt(s, last ? 0 : lane + 1,
+                              last ? e.add(panel0, p.group) : panel0);
         for (int64_t n = panelsFor(e.target, rows, {storage, form.digits});
              n >= 1; n /= 2) {
           MicroKernel mk{rows, n};
@@ -120,12 +133,14 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
           mk.digits = form.digits;
           Value to = e.mul(e.div(panels, n), n);
           e.loop(from, to, n, [&](Value q) {
+            Value panel = e.add(panel0, q);
+            Value next = e.select(e.lt(e.add(q, n), panels),
+                                  panelAt(s, lane, e.add(panel, n)), after);
             callMicroKernel(e, mk,
                             operands(e.elem(a, e.mul(r0, lda)), lda,
-                                     panelAt(s, lane, e.add(panel0, q)),
-                                     stride(s, lane),
+                                     panelAt(s, lane, panel), stride(s, lane),
                                      tileAt(lane, e.cst(0), q),
-                                     steps(storage, e.cst(p.k))));
+                                     steps(storage, e.cst(p.k)), next));
           });
           from = to;
         }
@@ -241,7 +256,7 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
         e, mk,
         operands(e.elem(e.at(c.scratch, form.packed), e.add(a, r0)), p.mr, b, 0,
                  tileAt(lane, e.add(tileRow, r0), tilePanel),
-                 steps(multiplied, depth)));
+                 steps(multiplied, depth), b));
   };
   Value whole = e.mul(e.div(rows, p.mr), p.mr);
   e.loop(e.cst(0), whole, p.mr, [&](Value t) {
@@ -329,6 +344,8 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
   e.ifThen(
       few,
       [&] {
+        // Memory begins to stream while rows are copied.
+        sections([&](unsigned i, Value lo, Value hi) { g.begin(i, lo, hi); });
         if (plan.copies())
           g.copyRows(e.cst(0), g.m);
         sections([&](unsigned i, Value lo, Value hi) { g.fewRows(i, lo, hi); });

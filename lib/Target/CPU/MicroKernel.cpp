@@ -39,6 +39,19 @@ void gptc::cpu::prefetch(Emitter &e, Value p, int64_t bytes, int cacheLevel) {
                            /*hint=*/4 - cacheLevel, /*cache=*/1);
 }
 
+void gptc::cpu::prefetchAhead(Emitter &e, const MicroKernel &m,
+                              const MicroOperands &o, Value k, int64_t ahead,
+                              int64_t rowBytes) {
+  if (!m.stream)
+    return;
+  Value row = e.add(k, ahead), over = e.sub(row, o.k);
+  Value here = e.lt(over, e.cst(0));
+  Value at = e.elem(e.select(here, o.b, o.next), e.select(here, row, over),
+                    rowBytes);
+  for (int64_t p = 0; p < m.panels; ++p)
+    prefetch(e, e.at(at, e.mul(o.panelStride, p)), rowBytes, 1);
+}
+
 using Body =
     llvm::function_ref<Values(Value k, ValueRange weights, ValueRange carried)>;
 
@@ -58,8 +71,7 @@ static Values forEachK(Emitter &e, const MicroKernel &m, const MicroOperands &o,
       Values w;
       Value row = e.mul(k, pitch);
       const int64_t rowBytes = m.vectors * lanes * size;
-      for (int64_t p = 0; m.stream && p < m.panels; ++p)
-        prefetch(e, e.at(e.at(base[p], row), 32 * rowBytes), rowBytes, 1);
+      prefetchAhead(e, m, o, k, 32, rowBytes);
       for (int64_t i = 0; i < n; ++i)
         w.push_back(loadDense(
             e, m.storage,
@@ -72,11 +84,12 @@ static Values forEachK(Emitter &e, const MicroKernel &m, const MicroOperands &o,
   const bool q8 = m.storage == Storage::Q8_0, q41 = m.storage == Storage::Q4_1;
   const int64_t codes = nr * (q41 ? 4 : 2), inWord = q8 ? 4 : 8;
   Value table = nibbleTable(e, m.storage);
+  MicroOperands inBlocks = o;
+  inBlocks.k = e.div(o.k, 32);
   return e.loop(
-      e.cst(0), e.div(o.k, 32), 1, inits, [&](Value block, ValueRange carried) {
+      e.cst(0), inBlocks.k, 1, inits, [&](Value block, ValueRange carried) {
         Values scale, minimum, data;
-        for (int64_t p = 0; m.stream && p < m.panels; ++p)
-          prefetch(e, e.at(panel(p), e.mul(e.add(block, 4), bytes)), bytes, 1);
+        prefetchAhead(e, m, inBlocks, block, 4, bytes);
         for (int64_t i = 0; i < n; ++i) {
           Value at = e.at(panel(i / m.vectors), e.mul(block, bytes));
           int64_t column = i % m.vectors * lanes;
@@ -137,9 +150,8 @@ void gptc::cpu::callMicroKernel(Emitter &outer, const MicroKernel &m,
     return callByteKernel(outer, m, o);
   outer.call(
       name(m, outer.target),
-      {o.a, o.lda, o.b, o.panelStride, o.ldb, o.c, o.ldc, o.k},
-      [&](Emitter &e, ValueRange v) {
-        MicroOperands in{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+      o.all(), [&](Emitter &e, ValueRange v) {
+        MicroOperands in = MicroOperands::from(v);
         const int64_t lanes = e.target.lanes, n = m.panels * m.vectors;
         Type vt = e.vec(e.f32());
         auto cAt = [&](int64_t r, int64_t i) {
@@ -229,7 +241,7 @@ void gptc::cpu::callUnpackPanel(Emitter &outer, Storage storage, Value panel,
       return unpackDensePairs(e, storage, v[0], v[1], v[2]);
     MicroKernel m{/*rows=*/1};
     m.storage = storage;
-    MicroOperands o{{}, {}, v[0], e.cst(0), e.cst(nr), {}, {}, v[2]};
+    MicroOperands o{{}, {}, v[0], e.cst(0), e.cst(nr), {}, {}, v[2], {}};
     Values even; // a block's k come in order, unrolled
     forEachK(e, m, o, {}, [&](Value kk, ValueRange w, ValueRange) {
       if (pairs && even.empty()) {

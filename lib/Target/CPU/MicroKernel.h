@@ -32,14 +32,26 @@ struct MicroKernel {
 ///
 /// Addresses: A f32; B as in Format/WeightLayout.h (f32, f16, bf16 with ldb
 /// elements between rows k); C f32 with pitch ldc, the panels' columns side by
-/// side. lda, ldb, ldc in elements, panelStride in bytes.
+/// side. lda, ldb, ldc in elements, panelStride in bytes. next: where the panels
+/// lie that are streamed after these, or null.
 struct MicroOperands {
-  Value a, lda, b, panelStride, ldb, c, ldc, k;
+  Value a, lda, b, panelStride, ldb, c, ldc, k, next;
+  Values all() const {
+    return {a, lda, b, panelStride, ldb, c, ldc, k, next ? next : b};
+  }
+  static MicroOperands from(ValueRange v) {
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]};
+  }
 };
 void callMicroKernel(Emitter &e, const MicroKernel &m, const MicroOperands &o);
 
 /// Asks for `bytes` bytes from p on, a cache line at a time.
 void prefetch(Emitter &e, Value p, int64_t bytes, int cacheLevel);
+
+/// If the panels are streamed, asks for their row k + `ahead`, or for a row of
+/// the next panels where these end. `rowBytes` from one row k to the next.
+void prefetchAhead(Emitter &e, const MicroKernel &m, const MicroOperands &o,
+                   Value k, int64_t ahead, int64_t rowBytes);
 
 /// How rows are multiplied with weights of a storage.
 struct ByteForm {
