@@ -76,7 +76,16 @@ struct Bytes {
   Values blocks(ValueRange inits);
   void blocksOfDigits();
   void unpackedBlocks();
-  /// sums[digit][row][vector] += products of a stored block.
+  /// Bytes of a block, unpacked where A is packed.
+  int64_t blockBytes() {
+    return m.packedRows ? unpackedBlockBytes(nr)
+                        : panelBytes(m.storage, nr, 32);
+  }
+  /// Word g of four codes of each column of vector i.
+  Value codes(Value block, int64_t g, int64_t i);
+  /// Its scales, and minimums or null.
+  std::pair<Value, Value> scales(Value block, int64_t i);
+  /// sums[digit][row][vector] += products of a block.
   void dots(Value block, Value a, MutableArrayRef<Value> sums);
   /// Of an unpacked block, for one digit.
   Values unpackedDots(Value block, Value a, int64_t digit, Values sums);
@@ -134,11 +143,28 @@ static std::pair<Value, Value> scalesAt(Emitter &e, Storage storage,
   return {d, low};
 }
 
+Value Bytes::codes(Value block, int64_t g, int64_t i) {
+  Value at = e.at(panel(i), block);
+  return m.packedRows ? words(e.at(at, (g * nr + column(i)) * 4))
+                      : codesAt(e, m.storage, at, g, column(i));
+}
+
+std::pair<Value, Value> Bytes::scales(Value block, int64_t i) {
+  Value at = e.at(panel(i), block);
+  if (!m.packedRows)
+    return scalesAt(e, m.storage, at, column(i));
+  auto number = [&](int64_t row) {
+    return e.load(e.vec(e.f32()),
+                  e.at(at, blockK * nr + (row * nr + column(i)) * 4));
+  };
+  return {number(0), minimums ? number(1) : Value()};
+}
+
 void Bytes::dots(Value block, Value a, MutableArrayRef<Value> sums) {
   for (int64_t g = 0; g < blockK / 4; ++g) {
     Values w;
     for (int64_t i = 0; i < n; ++i)
-      w.push_back(codesAt(e, m.storage, e.at(panel(i), block), g, column(i)));
+      w.push_back(codes(block, g, i));
     for (int64_t d = 0; d < m.digits; ++d)
       for (int64_t r = 0; r < m.rows; ++r) {
         Value x = word(e.i32(), r, a, d * blockK / 4 + g);
@@ -170,7 +196,7 @@ void Bytes::addToC(ArrayRef<Value> sums, std::pair<Value, Value> scales,
 }
 
 Values Bytes::blocks(ValueRange inits) {
-  const int64_t bytes = panelBytes(m.storage, nr, blockK);
+  const int64_t bytes = blockBytes();
   return e.loop(
       e.cst(0), o.k, 1, inits, [&](Value step, ValueRange c) -> Values {
         Value block = e.mul(step, bytes), a = e.mul(step, blockWords(form));
@@ -180,7 +206,7 @@ Values Bytes::blocks(ValueRange inits) {
           sums.append(n, minimums ? zeros() : word(e.i32(), r, a, 9));
         dots(block, a, sums);
         for (int64_t i = 0; i < n; ++i) {
-          auto of = scalesAt(e, m.storage, e.at(panel(i), block), column(i));
+          auto of = scales(block, i);
           for (int64_t r = 0; r < m.rows; ++r)
             next[r * n + i] = scaled(c[r * n + i], sums[r * n + i], of, r, a, 0);
         }
@@ -211,8 +237,7 @@ void Bytes::blocksOfDigits() {
         for (int64_t j = 0; j < size; ++j)
           whole[j] = joinDigits(e, whole[j], sums[(digit + d) * size + j]);
       for (int64_t i = 0; i < n; ++i)
-        addToC(whole, scalesAt(e, m.storage, e.at(panel(i), block), column(i)),
-               i, a, group);
+        addToC(whole, scales(block, i), i, a, group);
       digit += count;
     }
   });
@@ -239,7 +264,8 @@ Values Bytes::unpackedDots(Value block, Value a, int64_t digit, Values sums) {
 void Bytes::unpackedBlocks() {
   const int64_t bytes = unpackedBlockBytes(nr);
   e.loop(e.cst(0), o.k, 1, [&](Value step) {
-    Value block = e.elem(o.b, step, bytes), a = e.mul(step, blockWords(form));
+    Value offset = e.mul(step, bytes), block = e.at(o.b, offset),
+          a = e.mul(step, blockWords(form));
     int64_t digit = 0;
     for (auto [group, count] : llvm::enumerate(digitGroups(form))) {
       Values sums(m.rows * n, zeros());
@@ -249,13 +275,8 @@ void Bytes::unpackedBlocks() {
             sum = joinDigits(e, sum, {});
         sums = unpackedDots(block, a, digit, sums);
       }
-      for (int64_t i = 0; i < n; ++i) {
-        auto number = [&](int64_t row) {
-          return e.load(e.vec(e.f32()),
-                        e.at(block, blockK * nr + row * nr * 4 + column(i) * 4));
-        };
-        addToC(sums, {number(0), minimums ? number(1) : Value()}, i, a, group);
-      }
+      for (int64_t i = 0; i < n; ++i)
+        addToC(sums, scales(offset, i), i, a, group);
     }
   });
 }

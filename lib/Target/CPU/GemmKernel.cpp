@@ -235,7 +235,7 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
   if (storage != multiplied) {
     callUnpackPanel(e, storage, stored, unpacked, depth, multiplied);
     b = unpacked;
-  } else if (form.digits > 1) {
+  } else if (form.digits && isBlock(storage)) {
     callUnpackCodes(e, storage, stored, unpacked, e.div(depth, 32));
     b = unpacked;
   }
@@ -297,6 +297,27 @@ void Gemm::manyRows(unsigned section, Value lo, Value hi, Value row0,
   });
 }
 
+/// Where part i of n things in `parts` parts begins.
+static Value cutOf(Emitter &e, Value n, Value i, Value parts) {
+  return arith::DivUIOp::create(e.b, e.loc, e.mul(n, i), parts);
+}
+
+/// Into how many parts threads cut the rows; what is left of them cuts the
+/// panels. Rows are prepared once for each cut of the panels, weights read once
+/// for each cut of the rows: a power of two that leaves enough rows.
+static Value rowParts(Emitter &e, KernelContext &c, Value rows) {
+  constexpr int64_t leastRows = 96;
+  Value parts = e.cst(1);
+  for (int64_t n = 2; n <= 64; n *= 2) {
+    Value fits = e.le(e.cst(n * leastRows), rows);
+    Value even = e.eq(arith::RemUIOp::create(e.b, e.loc, c.threads, e.cst(n)),
+                      e.cst(0));
+    parts = e.select(arith::AndIOp::create(e.b, e.loc, fits, even), e.cst(n),
+                     parts);
+  }
+  return parts;
+}
+
 LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
   GemmPlan plan = planGemm(c, e.target);
   for (const GemmSection &s : plan.sections)
@@ -329,8 +350,11 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
   int64_t total = 0;
   for (const GemmSection &s : plan.sections)
     total += (s.n + plan.nr - 1) / plan.nr;
-  auto [from, to] = c.share(e, e.cst(total));
-  auto sections = [&](function_ref<void(unsigned, Value, Value)> body) {
+  // body(section, panels from, to) of part `part` of `parts`.
+  auto sections = [&](Value part, Value parts,
+                      function_ref<void(unsigned, Value, Value)> body) {
+    Value from = cutOf(e, e.cst(total), part, parts),
+          to = cutOf(e, e.cst(total), e.add(part, 1), parts);
     int64_t base = 0;
     for (unsigned i = 0; i < plan.sections.size(); ++i) {
       auto [lo, hi] = g.panelsOf(i, base, from, to);
@@ -348,23 +372,33 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
         sections([&](unsigned i, Value lo, Value hi) { g.begin(i, lo, hi); });
         if (plan.copies())
           g.copyRows(e.cst(0), g.m);
-        sections([&](unsigned i, Value lo, Value hi) { g.fewRows(i, lo, hi); });
+        sections(c.thread, c.threads, [&](unsigned i, Value lo, Value hi) {
+          g.fewRows(i, lo, hi);
+        });
       },
       [&] {
+        Value parts = rowParts(e, c, g.m);
+        Value part = arith::RemUIOp::create(e.b, e.loc, c.thread, parts);
+        Value tiles = e.ceilDiv(g.m, plan.mr);
+        Value from = cutOf(e, tiles, part, parts),
+              count = e.sub(cutOf(e, tiles, e.add(part, 1), parts), from);
         // As few blocks of rows as there can be, of about the same size.
-        Value blocks = e.ceilDiv(g.m, plan.mc);
+        Value blocks = e.ceilDiv(e.mul(count, plan.mr), plan.mc);
         auto border = [&](Value i) {
-          Value tiles = e.ceilDiv(g.m, plan.mr);
-          Value cut = arith::DivUIOp::create(e.b, e.loc, e.mul(tiles, i), blocks);
-          return e.min(e.mul(cut, plan.mr), g.m);
+          Value tile = e.add(from, cutOf(e, count, i, blocks));
+          return e.min(e.mul(tile, plan.mr), g.m);
         };
         e.loop(e.cst(0), blocks, 1, [&](Value block) {
           Value row0 = border(block);
           Value rows = e.sub(border(e.add(block, 1)), row0);
           g.pack(row0, rows);
-          sections([&](unsigned i, Value lo, Value hi) {
-            g.manyRows(i, lo, hi, row0, rows);
-          });
+          auto of = [&](Value x) {
+            return Value(arith::DivUIOp::create(e.b, e.loc, x, parts));
+          };
+          sections(of(c.thread), of(c.threads),
+                   [&](unsigned i, Value lo, Value hi) {
+                     g.manyRows(i, lo, hi, row0, rows);
+                   });
         });
       });
   return success();

@@ -33,7 +33,7 @@ static void findForms(GemmPlan &p, const TargetDesc &target) {
   for (const GemmSection &s : p.sections)
     for (gpt::Storage stored : s.storage) {
       gpt::Storage storage = p.multiplied(stored);
-      p.unpacks |= storage != stored || p.digits(stored) > 1;
+      p.unpacks |= storage != stored || (p.digits(stored) && isBlock(stored));
       p.unpacksFew |= storage != stored && storage == gpt::Storage::BF16x2;
       if (llvm::any_of(p.forms, [&](const RowForm &form) {
             return form.storage == storage;
