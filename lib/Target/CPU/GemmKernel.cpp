@@ -1,12 +1,12 @@
 //===- GemmKernel.cpp - the loops around the micro-kernels ----------------===//
 //
-// Threads share the panels of all sections; K is never split between them. Few
-// rows (< MR): weights stream once, straight from their storage format. Many
+// Threads share the panels of all sections, of many rows first the rows; K is
+// never split between them. Few rows (< MR): weights stream once, straight from their storage format. Many
 // rows: MC rows of A are packed, and slices of KC input features of a panel,
 // unpacked where they are stored otherwise, stay in L1 while the tiles of rows
 // pass them (Goto and van de Geijn, ACM TOMS 34(3), 2008). Sums go through
 // memory between slices, so an element is one chain over k however it is cut.
-// Each thread normalises all rows for itself where the op has a norm. Inputs of
+// Each thread prepares the rows it multiplies for itself. Inputs of
 // bf16 and int8 are rounded as rows are copied, few rows too; weights that do not
 // lie as pairs of bf16 are unpacked for any number of rows.
 //
@@ -64,6 +64,12 @@ struct Gemm {
 
   /// Asks for the first rows of the panels that fewRows begins with.
   void begin(unsigned section, Value lo, Value hi);
+  void allFewRows();
+  void allManyRows();
+  int64_t panelCount(const GemmSection &s) { return (s.n + p.nr - 1) / p.nr; }
+  /// body(section, its panels from, to) of part `part` of `parts`.
+  void eachSection(Value part, Value parts,
+                   function_ref<void(unsigned, Value, Value)> body);
   void fewRows(unsigned section, Value lo, Value hi);
   /// The rows lie packed in scratch; row0 is the first.
   void manyRows(unsigned section, Value lo, Value hi, Value row0, Value rows);
@@ -94,7 +100,7 @@ struct Gemm {
 // units.
 std::pair<Value, Value> Gemm::panelsOf(unsigned section, int64_t base,
                                        Value from, Value to) {
-  int64_t panels = (p.sections[section].n + p.nr - 1) / p.nr;
+  int64_t panels = panelCount(p.sections[section]);
   auto clip = [&](Value v) {
     Value in = e.min(e.max(e.sub(v, base), e.cst(0)), e.cst(panels));
     return e.select(e.eq(in, e.cst(panels)), in,
@@ -318,6 +324,56 @@ static Value rowParts(Emitter &e, KernelContext &c, Value rows) {
   return parts;
 }
 
+void Gemm::eachSection(Value part, Value parts,
+                       function_ref<void(unsigned, Value, Value)> body) {
+  int64_t total = 0, base = 0;
+  for (const GemmSection &s : p.sections)
+    total += panelCount(s);
+  Value from = cutOf(e, e.cst(total), part, parts),
+        to = cutOf(e, e.cst(total), e.add(part, 1), parts);
+  for (unsigned i = 0; i < p.sections.size(); ++i) {
+    auto [lo, hi] = panelsOf(i, base, from, to);
+    body(i, lo, hi);
+    base += panelCount(p.sections[i]);
+  }
+}
+
+void Gemm::allFewRows() {
+  // Memory begins to stream while rows are copied.
+  eachSection(c.thread, c.threads,
+              [&](unsigned i, Value lo, Value hi) { begin(i, lo, hi); });
+  if (p.copies())
+    copyRows(e.cst(0), m);
+  eachSection(c.thread, c.threads,
+              [&](unsigned i, Value lo, Value hi) { fewRows(i, lo, hi); });
+}
+
+void Gemm::allManyRows() {
+  Value parts = rowParts(e, c, m);
+  auto of = [&](Value x) {
+    return Value(arith::DivUIOp::create(e.b, e.loc, x, parts));
+  };
+  Value part = arith::RemUIOp::create(e.b, e.loc, c.thread, parts);
+  Value tiles = e.ceilDiv(m, p.mr);
+  Value from = cutOf(e, tiles, part, parts),
+        count = e.sub(cutOf(e, tiles, e.add(part, 1), parts), from);
+  // As few blocks of rows as there can be, of about the same size.
+  Value blocks = e.ceilDiv(e.mul(count, p.mr), p.mc);
+  auto border = [&](Value i) {
+    Value tile = e.add(from, cutOf(e, count, i, blocks));
+    return e.min(e.mul(tile, p.mr), m);
+  };
+  e.loop(e.cst(0), blocks, 1, [&](Value block) {
+    Value row0 = border(block);
+    Value rows = e.sub(border(e.add(block, 1)), row0);
+    pack(row0, rows);
+    eachSection(of(c.thread), of(c.threads),
+                [&](unsigned i, Value lo, Value hi) {
+                  manyRows(i, lo, hi, row0, rows);
+                });
+  });
+}
+
 LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
   GemmPlan plan = planGemm(c, e.target);
   for (const GemmSection &s : plan.sections)
@@ -347,60 +403,10 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
          e.at(c.scratch, plan.copyOffset()),
          e.at(c.scratch, plan.unpackedOffset()),
          e.at(c.scratch, plan.tileOffset())};
-  int64_t total = 0;
-  for (const GemmSection &s : plan.sections)
-    total += (s.n + plan.nr - 1) / plan.nr;
-  // body(section, panels from, to) of part `part` of `parts`.
-  auto sections = [&](Value part, Value parts,
-                      function_ref<void(unsigned, Value, Value)> body) {
-    Value from = cutOf(e, e.cst(total), part, parts),
-          to = cutOf(e, e.cst(total), e.add(part, 1), parts);
-    int64_t base = 0;
-    for (unsigned i = 0; i < plan.sections.size(); ++i) {
-      auto [lo, hi] = g.panelsOf(i, base, from, to);
-      body(i, lo, hi);
-      base += (plan.sections[i].n + plan.nr - 1) / plan.nr;
-    }
-  };
   Value few = e.lt(g.m, e.cst(plan.mr));
   if (plan.unpacksFew)
     few = e.constInt(e.i1(), 0);
-  e.ifThen(
-      few,
-      [&] {
-        // Memory begins to stream while rows are copied.
-        sections([&](unsigned i, Value lo, Value hi) { g.begin(i, lo, hi); });
-        if (plan.copies())
-          g.copyRows(e.cst(0), g.m);
-        sections(c.thread, c.threads, [&](unsigned i, Value lo, Value hi) {
-          g.fewRows(i, lo, hi);
-        });
-      },
-      [&] {
-        Value parts = rowParts(e, c, g.m);
-        Value part = arith::RemUIOp::create(e.b, e.loc, c.thread, parts);
-        Value tiles = e.ceilDiv(g.m, plan.mr);
-        Value from = cutOf(e, tiles, part, parts),
-              count = e.sub(cutOf(e, tiles, e.add(part, 1), parts), from);
-        // As few blocks of rows as there can be, of about the same size.
-        Value blocks = e.ceilDiv(e.mul(count, plan.mr), plan.mc);
-        auto border = [&](Value i) {
-          Value tile = e.add(from, cutOf(e, count, i, blocks));
-          return e.min(e.mul(tile, plan.mr), g.m);
-        };
-        e.loop(e.cst(0), blocks, 1, [&](Value block) {
-          Value row0 = border(block);
-          Value rows = e.sub(border(e.add(block, 1)), row0);
-          g.pack(row0, rows);
-          auto of = [&](Value x) {
-            return Value(arith::DivUIOp::create(e.b, e.loc, x, parts));
-          };
-          sections(of(c.thread), of(c.threads),
-                   [&](unsigned i, Value lo, Value hi) {
-                     g.manyRows(i, lo, hi, row0, rows);
-                   });
-        });
-      });
+  e.ifThen(few, [&] { g.allFewRows(); }, [&] { g.allManyRows(); });
   return success();
 }
 

@@ -42,4 +42,4 @@ module attributes {gpt.name = "one"} {
 // PACKED-DAG: @gemm_k64_n96_q4_1({{.*}}gpt.storage = "q4_1"
 // PACKED-DAG: @gemm_k64_n96_q8_0x4({{.*}}gpt.storage = "q8_0x4"
 // What open asks of the CPU: the level, and what the precision needs beyond it.
-// FEATURES: avx512vl,avx512bf16\00
+// FEATURES: avx512vl,avx512bf16,avx512vnni\00
