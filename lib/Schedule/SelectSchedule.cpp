@@ -1,6 +1,7 @@
 //===- SelectSchedule.cpp - gpt-select-schedule ---------------------------===//
 //
-// May change: the `schedule` attribute of kernels, nothing else.
+// May change: the `schedule` attribute of kernels, and `gpt.storage` of q8_0 to
+// q8_0x4.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Schedule/CudaSchedule.h"

@@ -2,7 +2,8 @@
 //
 // Levels and their features are those of the x86-64 psABI, section 3.1.1. The
 // host is its highest level with its own cache sizes, a CPU by name its highest
-// level tuned for it, so that the code still runs on every CPU of that level.
+// level tuned for it. Both add vpdpbusd where the CPU has it, and vdpbf16ps for
+// bf16; else the code runs on every CPU of the level.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Schedule/Target.h"

@@ -26,7 +26,8 @@ def SelectSchedule : Pass<"gpt-select-schedule", "::mlir::ModuleOp"> {
   let summary = "choose the tile sizes of every GEMM and attention kernel, once";
   let description = [{
     Sets the `schedule` attribute of each gpt.kernel from its shapes and the target description. A kernel that has one
-    keeps it, if it fits the target. Code generation only reads it.
+    keeps it, if it fits the target. Code generation only reads it. Where a CPU sums products of bytes fast, `gpt.storage` of
+    q8_0 becomes q8_0x4, the same bytes in words of four.
 
     ```mlir
     gpt.kernel @gemm_k576_n960(...) schedule {depth = 128 : i64, group = 4 : i64, panel = 32 : i64, row_block = 560 : i64, row_tile = 14 : i64, unit = 2 : i64}

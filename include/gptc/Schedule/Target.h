@@ -49,8 +49,8 @@ struct TargetDesc {
 
 /// The description of one -march value: native, x86-64, x86-64-v2, x86-64-v3,
 /// x86-64-v4, or a CPU that LLVM knows by name, which is its level tuned for
-/// it. Instructions of `precision` beyond the level are used, and required,
-/// where native or the CPU named has them. On failure `error` says what was
+/// it. Sums of products of bytes, and for bf16 of its pairs, are used, and
+/// required, where native or the CPU named has them. On failure `error` says what was
 /// expected, with the nearest name.
 std::optional<TargetDesc>
 lookupTarget(llvm::StringRef march, std::string &error,

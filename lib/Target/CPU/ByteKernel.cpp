@@ -75,6 +75,7 @@ struct Bytes {
   Values quads(ValueRange inits);
   Values blocks(ValueRange inits);
   void blocksOfDigits();
+  void blockOfDigits(Value block, Value a);
   void unpackedBlocks();
   /// Bytes of a block, unpacked where A is packed.
   int64_t blockBytes() {
@@ -85,16 +86,19 @@ struct Bytes {
   Value codes(Value block, int64_t g, int64_t i);
   /// Its scales, and minimums or null.
   std::pair<Value, Value> scales(Value block, int64_t i);
-  /// sums[digit][row][vector] += products of a block.
-  void dots(Value block, Value a, MutableArrayRef<Value> sums);
+  /// sums[way][digit][row][vector] += products of a block. Words of codes take
+  /// ways in turns.
+  void dots(Value block, Value a, int64_t ways, MutableArrayRef<Value> sums);
   /// Of an unpacked block, for one digit.
   Values unpackedDots(Value block, Value a, int64_t digit, Values sums);
   /// acc with the whole numbers of a group of digits.
   Value scaled(Value acc, Value sum, std::pair<Value, Value> scales, int64_t r,
                Value a, int64_t group);
-  /// C += the same, in memory, for all rows of a vector.
-  void addToC(ArrayRef<Value> sums, std::pair<Value, Value> scales, int64_t i,
-              Value a, int64_t group);
+  /// C += the same, in memory, for all rows of a vector; of row r
+  /// sums[r * pitch].
+  void addToC(ArrayRef<Value> sums, int64_t pitch,
+              std::pair<Value, Value> scales, int64_t i, Value a,
+              int64_t group);
 };
 } // namespace
 
@@ -103,7 +107,7 @@ Values Bytes::quads(ValueRange inits) {
       e.cst(0), o.k, 1, inits, [&](Value step, ValueRange c) -> Values {
         Value row = e.mul(step, nr * 4);
         Values w, next;
-        prefetchAhead(e, m, o, step, 32, nr * 4);
+        prefetchAhead(e, m, o, step, nr * 4);
         for (int64_t i = 0; i < n; ++i)
           w.push_back(words(e.at(e.at(panel(i), row), column(i) * 4)));
         for (int64_t r = 0; r < m.rows; ++r) {
@@ -160,7 +164,8 @@ std::pair<Value, Value> Bytes::scales(Value block, int64_t i) {
   return {number(0), minimums ? number(1) : Value()};
 }
 
-void Bytes::dots(Value block, Value a, MutableArrayRef<Value> sums) {
+void Bytes::dots(Value block, Value a, int64_t ways,
+                 MutableArrayRef<Value> sums) {
   for (int64_t g = 0; g < blockK / 4; ++g) {
     Values w;
     for (int64_t i = 0; i < n; ++i)
@@ -169,7 +174,7 @@ void Bytes::dots(Value block, Value a, MutableArrayRef<Value> sums) {
       for (int64_t r = 0; r < m.rows; ++r) {
         Value x = word(e.i32(), r, a, d * blockK / 4 + g);
         for (int64_t i = 0; i < n; ++i) {
-          Value &sum = sums[(d * m.rows + r) * n + i];
+          Value &sum = sums[((g % ways * m.digits + d) * m.rows + r) * n + i];
           sum = dotBytes(e, sum, w[i], x);
         }
       }
@@ -187,11 +192,12 @@ Value Bytes::scaled(Value acc, Value sum, std::pair<Value, Value> scales,
                   : acc;
 }
 
-void Bytes::addToC(ArrayRef<Value> sums, std::pair<Value, Value> scales,
-                   int64_t i, Value a, int64_t group) {
+void Bytes::addToC(ArrayRef<Value> sums, int64_t pitch,
+                   std::pair<Value, Value> scales, int64_t i, Value a,
+                   int64_t group) {
   Type vt = e.vec(e.f32());
   for (int64_t r = 0; r < m.rows; ++r)
-    e.store(scaled(e.load(vt, cAt(r, i)), sums[r * n + i], scales, r, a, group),
+    e.store(scaled(e.load(vt, cAt(r, i)), sums[r * pitch], scales, r, a, group),
             cAt(r, i));
 }
 
@@ -200,11 +206,11 @@ Values Bytes::blocks(ValueRange inits) {
   return e.loop(
       e.cst(0), o.k, 1, inits, [&](Value step, ValueRange c) -> Values {
         Value block = e.mul(step, bytes), a = e.mul(step, blockWords(form));
-        prefetchAhead(e, m, o, step, 4, bytes);
+        prefetchAhead(e, m, o, step, bytes);
         Values sums, next(c);
         for (int64_t r = 0; r < m.rows; ++r)
           sums.append(n, minimums ? zeros() : word(e.i32(), r, a, 9));
-        dots(block, a, sums);
+        dots(block, a, 1, sums);
         for (int64_t i = 0; i < n; ++i) {
           auto of = scales(block, i);
           for (int64_t r = 0; r < m.rows; ++r)
@@ -220,26 +226,44 @@ static Value joinDigits(Emitter &e, Value high, Value low) {
   return low ? Value(arith::AddIOp::create(e.b, e.loc, high, low)) : high;
 }
 
-// A sum for each digit: many short chains. C stays in memory, for want of
+// A sum for each digit: many short chains, in two ways where they would be
+// fewer than a latency of 5 times two ports. C stays in memory, for want of
+// registers.
+void Bytes::blockOfDigits(Value block, Value a) {
+  const int64_t size = m.rows * n, ways = m.digits * size <= 6 ? 2 : 1;
+  Values sums(ways * m.digits * size, zeros());
+  dots(block, a, ways, sums);
+  for (int64_t j = 0; ways > 1 && j < m.digits * size; ++j)
+    sums[j] = arith::AddIOp::create(e.b, e.loc, sums[j],
+                                    sums[m.digits * size + j]);
+  ArrayRef<Value> next = sums;
+  for (auto [group, count] : llvm::enumerate(digitGroups(form))) {
+    Values whole(next.take_front(size));
+    for (int64_t j = size; j < count * size; ++j)
+      whole[j % size] = joinDigits(e, whole[j % size], next[j]);
+    for (int64_t i = 0; i < n; ++i)
+      addToC(ArrayRef(whole).drop_front(i), n, scales(block, i), i, a, group);
+    next = next.drop_front(count * size);
+  }
+}
+
+// Panels stream side by side, and as many at a time as have sums and codes in
 // registers.
 void Bytes::blocksOfDigits() {
-  const int64_t bytes = panelBytes(m.storage, nr, blockK), size = m.rows * n;
+  const int64_t bytes = panelBytes(m.storage, nr, blockK);
+  MicroKernel some = m;
+  some.panels = std::min<int64_t>(m.panels, 2);
+  if (some.panels * m.vectors * (m.digits * m.rows + 2) > e.target.registers - 4)
+    some.panels = 1;
   e.loop(e.cst(0), o.k, 1, [&](Value step) {
-    Value block = e.mul(step, bytes), a = e.mul(step, blockWords(form));
-    prefetchAhead(e, m, o, step, 4, bytes);
-    Values sums(m.digits * size, zeros());
-    dots(block, a, sums);
-    int64_t digit = 0;
-    for (auto [group, count] : llvm::enumerate(digitGroups(form))) {
-      Values whole(sums.begin() + digit * size,
-                   sums.begin() + (digit + 1) * size);
-      for (int64_t d = 1; d < count; ++d)
-        for (int64_t j = 0; j < size; ++j)
-          whole[j] = joinDigits(e, whole[j], sums[(digit + d) * size + j]);
-      for (int64_t i = 0; i < n; ++i)
-        addToC(whole, scales(block, i), i, a, group);
-      digit += count;
-    }
+    prefetchAhead(e, m, o, step, bytes);
+    e.loop(e.cst(0), e.cst(m.panels), some.panels, [&](Value first) {
+      MicroOperands at = o;
+      at.b = e.at(o.b, e.mul(o.panelStride, first));
+      at.c = e.elem(o.c, e.mul(first, nr));
+      Bytes{e, some, at}.blockOfDigits(e.mul(step, bytes),
+                                       e.mul(step, blockWords(form)));
+    });
   });
 }
 
@@ -276,7 +300,7 @@ void Bytes::unpackedBlocks() {
         sums = unpackedDots(block, a, digit, sums);
       }
       for (int64_t i = 0; i < n; ++i)
-        addToC(sums, scales(offset, i), i, a, group);
+        addToC(ArrayRef(sums).drop_front(i), n, scales(offset, i), i, a, group);
     }
   });
 }

@@ -1,14 +1,14 @@
 //===- GemmKernel.cpp - the loops around the micro-kernels ----------------===//
 //
 // Threads share the panels of all sections, of many rows first the rows; K is
-// never split between them. Few rows (< MR): weights stream once, straight from their storage format. Many
-// rows: MC rows of A are packed, and slices of KC input features of a panel,
+// never split between them. Few rows (< MR): weights stream once, straight from
+// their storage format. Many rows: MC rows of A are packed, and slices of KC input features of a panel,
 // unpacked where they are stored otherwise, stay in L1 while the tiles of rows
 // pass them (Goto and van de Geijn, ACM TOMS 34(3), 2008). Sums go through
 // memory between slices, so an element is one chain over k however it is cut.
-// Each thread prepares the rows it multiplies for itself. Inputs of
-// bf16 and int8 are rounded as rows are copied, few rows too; weights that do not
-// lie as pairs of bf16 are unpacked for any number of rows.
+// Each thread prepares the rows it multiplies for itself: rounded to bf16, or
+// written in bytes (ByteKernel.h), few rows too. Where pairs of bf16 are
+// multiplied, weights that lie otherwise are unpacked for any number of rows.
 //
 //===----------------------------------------------------------------------===//
 #include "ByteKernel.h"
@@ -28,17 +28,18 @@ struct Gemm {
   const GemmPlan &p;
   Value m, x, copy, unpacked, tile;
 
-  /// Row counts of the tiles that cover fewer than MR rows.
-  SmallVector<int64_t> tailRows() {
+  /// Row counts of the tiles that cover fewer than MR rows, at most `most` each.
+  SmallVector<int64_t> tailRows(int64_t most) {
     SmallVector<int64_t> sizes;
-    for (int64_t r = 1; r < p.mr; r *= 2)
+    for (int64_t r = 1; r < p.mr && r <= most; r *= 2)
       sizes.insert(sizes.begin(), r);
     return sizes;
   }
   /// body(r0, R) for tiles of falling size that cover [0, rows).
-  void coverRows(Value rows, function_ref<void(Value, int64_t)> body) {
+  void coverRows(Value rows, int64_t most,
+                 function_ref<void(Value, int64_t)> body) {
     Value from = e.cst(0);
-    for (int64_t r : tailRows()) {
+    for (int64_t r : tailRows(most)) {
       Value to = e.mul(e.div(rows, r), r);
       e.loop(from, to, r, [&](Value r0) { body(r0, r); });
       from = to;
@@ -121,7 +122,8 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
   const GemmSection &s = p.sections[section];
   e.loop(lo, hi, p.group, [&](Value panel0) {
     Value panels = e.min(e.cst(p.group), e.sub(hi, panel0));
-    coverRows(m, [&](Value r0, int64_t rows) {
+    // Four rows of digits fill the registers.
+    coverRows(m, p.cutsRows() ? 4 : p.mr, [&](Value r0, int64_t rows) {
       for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
         const gpt::Storage storage = s.storage[lane];
         const RowForm &form = p.formOf(storage);
@@ -271,7 +273,7 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
              [&] { prefetch(e, e.at(next, done), part, /*cacheLevel=*/2); });
     run(t, e.cst(0), p.mr);
   });
-  coverRows(e.sub(rows, whole),
+  coverRows(e.sub(rows, whole), p.mr,
             [&](Value r0, int64_t size) { run(whole, r0, size); });
 }
 

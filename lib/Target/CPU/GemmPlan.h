@@ -51,6 +51,11 @@ struct GemmPlan : KernelGemm {
       return form.storage == multiplied(stored);
     });
   }
+  /// Whether some rows have several digits.
+  bool cutsRows() const {
+    return llvm::any_of(forms,
+                        [](const RowForm &form) { return form.digits > 1; });
+  }
   /// Whether few rows are copied too: rounded, cut into digits or normalised.
   bool copies() const {
     return norm || llvm::any_of(forms, [](const RowForm &form) {

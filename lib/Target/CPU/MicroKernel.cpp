@@ -10,12 +10,13 @@ int64_t gptc::cpu::panelsFor(const TargetDesc &t, int64_t rows, ByteForm form) {
   // Six registers for weights and the broadcast. Decoding blocks keeps the
   // ports busy with two panels, and their scales and minimums take registers of
   // their own.
-  const bool blocks = isBlock(form.storage);
-  int64_t p = blocks && form.digits < 2 ? 2 : 4;
-  // Sums of blocks of int8 have two registers each, of numbers one for each
-  // digit.
-  if (blocks && form.digits)
-    rows *= std::max<int64_t>(form.digits, 2);
+  int64_t p = isBlock(form.storage) ? 2 : 4;
+  // Those of several digits lie in memory.
+  if (form.digits > 1)
+    return 4;
+  // Sums of blocks of int8 have two registers each.
+  if (isBlock(form.storage) && form.digits)
+    rows *= 2;
   while (p > 1 && rows * p * 2 > t.registers - 6)
     p /= 2;
   return p;
@@ -40,10 +41,13 @@ void gptc::cpu::prefetch(Emitter &e, Value p, int64_t bytes, int cacheLevel) {
 }
 
 void gptc::cpu::prefetchAhead(Emitter &e, const MicroKernel &m,
-                              const MicroOperands &o, Value k, int64_t ahead,
+                              const MicroOperands &o, Value k,
                               int64_t rowBytes) {
   if (!m.stream)
     return;
+  // So much of all panels lies between use and request, a third of L1 or less.
+  constexpr int64_t underWay = 12 << 10;
+  int64_t ahead = std::max<int64_t>(underWay / (m.panels * rowBytes), 1);
   Value row = e.add(k, ahead), over = e.sub(row, o.k);
   Value here = e.lt(over, e.cst(0));
   Value at = e.elem(e.select(here, o.b, o.next), e.select(here, row, over),
@@ -71,7 +75,7 @@ static Values forEachK(Emitter &e, const MicroKernel &m, const MicroOperands &o,
       Values w;
       Value row = e.mul(k, pitch);
       const int64_t rowBytes = m.vectors * lanes * size;
-      prefetchAhead(e, m, o, k, 32, rowBytes);
+      prefetchAhead(e, m, o, k, rowBytes);
       for (int64_t i = 0; i < n; ++i)
         w.push_back(loadDense(
             e, m.storage,
@@ -89,7 +93,7 @@ static Values forEachK(Emitter &e, const MicroKernel &m, const MicroOperands &o,
   return e.loop(
       e.cst(0), inBlocks.k, 1, inits, [&](Value block, ValueRange carried) {
         Values scale, minimum, data;
-        prefetchAhead(e, m, inBlocks, block, 4, bytes);
+        prefetchAhead(e, m, inBlocks, block, bytes);
         for (int64_t i = 0; i < n; ++i) {
           Value at = e.at(panel(i / m.vectors), e.mul(block, bytes));
           int64_t column = i % m.vectors * lanes;

@@ -48,10 +48,10 @@ void callMicroKernel(Emitter &e, const MicroKernel &m, const MicroOperands &o);
 /// Asks for `bytes` bytes from p on, a cache line at a time.
 void prefetch(Emitter &e, Value p, int64_t bytes, int cacheLevel);
 
-/// If the panels are streamed, asks for their row k + `ahead`, or for a row of
-/// the next panels where these end. `rowBytes` from one row k to the next.
+/// If the panels are streamed, asks for a row ahead of row k, or for one of the
+/// next panels where these end. `rowBytes` from one row to the next.
 void prefetchAhead(Emitter &e, const MicroKernel &m, const MicroOperands &o,
-                   Value k, int64_t ahead, int64_t rowBytes);
+                   Value k, int64_t rowBytes);
 
 /// How rows are multiplied with weights of a storage.
 struct ByteForm {
