@@ -45,15 +45,18 @@ void gptc::cpu::prefetchAhead(Emitter &e, const MicroKernel &m,
                               int64_t rowBytes) {
   if (!m.stream)
     return;
-  // So much of all panels lies between use and request, a third of L1 or less.
-  constexpr int64_t underWay = 12 << 10;
-  int64_t ahead = std::max<int64_t>(underWay / (m.panels * rowBytes), 1);
-  Value row = e.add(k, ahead), over = e.sub(row, o.k);
-  Value here = e.lt(over, e.cst(0));
-  Value at = e.elem(e.select(here, o.b, o.next), e.select(here, row, over),
-                    rowBytes);
-  for (int64_t p = 0; p < m.panels; ++p)
-    prefetch(e, e.at(at, e.mul(o.panelStride, p)), rowBytes, 1);
+  auto ask = [&](int64_t ahead, int level) {
+    Value row = e.add(k, ahead), over = e.sub(row, o.k);
+    Value here = e.lt(over, e.cst(0));
+    Value at = e.elem(e.select(here, o.b, o.next), e.select(here, row, over),
+                      rowBytes);
+    for (int64_t p = 0; p < m.panels; ++p)
+      prefetch(e, e.at(at, e.mul(o.panelStride, p)), rowBytes, level);
+  };
+  // L1 has few requests to memory under way: what is far ahead comes to L2.
+  constexpr int64_t far = 16 << 10, near = 1 << 10;
+  ask(std::max<int64_t>(far / (m.panels * rowBytes), 2), 2);
+  ask(std::max<int64_t>(near / rowBytes, 1), 1);
 }
 
 using Body =

@@ -29,12 +29,8 @@ module attributes {gpt.name = "one"} {
 // TWO: call @quantize_row_q4_1_2_k64
 // TWO: call @micro_bytes_q4_1_2_4x128_stream_p4
 // TWO: call @micro_bytes_q4_1_2_12x32_packed_acc
-// CHECK-LABEL: func.func @gemm_k64_n128_q8_0(
-// THREE: call @micro_bytes_q8_0x4_3_4x128_stream_p4
-// TWO: call @micro_bytes_q8_0x4_2_4x128_stream_p4
 
-// Of three digits: eight words for each of a row's vectors. Two shifts join the digits' sums, one conversion and two multiply-adds
-// scale them.
+// Two shifts join the sums of three digits; they become a number once a block.
 // THREE-LABEL: func.func private @micro_bytes_q4_1_3_12x32_packed_acc
 // THREE: scf.for
 // THREE: scf.for {{.*}} iter_args
@@ -49,7 +45,9 @@ module attributes {gpt.name = "one"} {
 // THREE-COUNT-24: vpdpbusd.512
 // THREE: scf.yield
 // THREE-COUNT-24: arith.sitofp
-// THREE-NOT: arith.sitofp
+// CHECK-LABEL: func.func @gemm_k64_n128_q8_0(
+// THREE: call @micro_bytes_q8_0x4_3_4x128_stream_p4
+// TWO: call @micro_bytes_q8_0x4_2_4x128_stream_p4
 
 // Bytes lie in words of four.
 // KERNELS-DAG: @gemm_k64_n128_q8_0({{.*}}gpt.storage = "q8_0x4"{{.*}}row_tile = 12
