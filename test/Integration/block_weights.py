@@ -10,12 +10,23 @@ import numpy as np
 
 from harness import compiled, main, same_bits, unittest, written
 from package import Package
-from stored import declared, gguf, made
+from stored import CODES, blocks, declared, gguf, made
 
 # storage of each lane, features, inputs
 GEMMS = ((("q4_0",), 20, 64), (("q4_1",), 130, 96), (("q8_0",), 48, 1056), (("q4_1",), 33, 1056), (("q4_1", "q4_1"), 20, 64),
          (("bf16", "q8_0", "q4_0"), 20, 32))
 ROWS = 30  # tiles of many rows; fewer than 12 are few
+
+
+def stored(rng, kind, n, k):
+    """Any numbers; of the first two features all codes are the largest and the smallest, so that sums are as large as they can be."""
+    if kind not in CODES:
+        return made(rng, kind, n, k)
+    low, high = CODES[kind]
+    codes = rng.integers(low, high, (n, k))
+    codes[0], codes[1] = high - 1, low
+    count = n * k // 32
+    return blocks(kind, (n, k), codes, rng.standard_normal(count) * 0.01, rng.standard_normal(count) * 0.05)
 
 
 def model(rng):
@@ -24,7 +35,7 @@ def model(rng):
     for i, (kinds, n, k) in enumerate(GEMMS):
         x, y, w = f"tensor<?x{k}xf32>", f"tensor<?x{n}xf32>", f"tensor<{n}x{k}xf32>"
         functions += f'  func.func @f{i}(%x: {x} {{gpt.arg = "x"}}) -> ({y} {{gpt.result = "y"}}) {{\n'
-        weights.append([made(rng, kind, n, k) for kind in kinds])
+        weights.append([stored(rng, kind, n, k) for kind in kinds])
         for lane, kind in enumerate(kinds):
             globals_ += declared(f"w{i}_{lane}", kind, n, k, "weights.gguf")
             functions += f"    %w{lane} = ml_program.global_load_const @w{i}_{lane} : {w}\n    %y{lane} = gpt.linear %x, %w{lane} : {x}, {w} -> {y}\n"
@@ -40,13 +51,15 @@ def model(rng):
 
 
 def spread(rng, rows, k):
-    """Rows of ordinary numbers, of numbers far apart, of tiny and of huge ones, of zeros."""
+    """Rows of ordinary numbers, of numbers far apart, of tiny and of huge ones, of zeros, of equal ones just below a power of two."""
     x = rng.standard_normal((rows, k)).astype(np.float32)
     x[1::6] *= np.exp2(rng.integers(-12, 12, x[1::6].shape)).astype(np.float32)
     x[2::6] *= np.float32(2.0**-90)
     x[3::6] *= np.float32(2.0**90)
     x[4::6, 7] = 2.0**20
     x[5::12] = 0
+    x[11::12] = np.nextafter(np.float32(2), np.float32(0))
+    x[23] *= -1
     return x
 
 
