@@ -53,10 +53,13 @@ void gptc::cpu::prefetchAhead(Emitter &e, const MicroKernel &m,
     for (int64_t p = 0; p < m.panels; ++p)
       prefetch(e, e.at(at, e.mul(o.panelStride, p)), rowBytes, level);
   };
-  // L1 has few requests to memory under way: what is far ahead comes to L2.
-  constexpr int64_t far = 16 << 10, near = 1 << 10;
-  ask(std::max<int64_t>(far / (m.panels * rowBytes), 2), 2);
-  ask(std::max<int64_t>(near / rowBytes, 1), 1);
+  // So much of all panels is under way, a quarter of L1. A single stream of
+  // many rows comes to L2 first, since L1 has few requests to memory at a time.
+  constexpr int64_t underWay = 12 << 10, near = 1 << 10;
+  const bool single = m.panels == 1 && !isBlock(m.storage);
+  ask(std::max<int64_t>(underWay / (m.panels * rowBytes), 1), single ? 2 : 1);
+  if (single)
+    ask(std::max<int64_t>(near / rowBytes, 1), 1);
 }
 
 using Body =
