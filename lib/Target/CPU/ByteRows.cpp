@@ -66,8 +66,7 @@ static Value toBytes(Emitter &e, Value q) {
 static std::pair<Value, Value> scales(Emitter &e, Value largest, Value finite) {
   Value zero = e.constFp(e.f32(), 0), most = e.constFp(e.f32(), 127);
   Value scale = e.fadd(e.fdiv(largest, most), finite);
-  Value inverse =
-      e.select(e.flt(zero, largest), e.fdiv(most, largest), zero);
+  Value inverse = e.select(e.flt(zero, largest), e.fdiv(most, largest), zero);
   return {scale, inverse};
 }
 
@@ -104,12 +103,12 @@ static void quantizeRow(Emitter &e, Value from, Value to, int64_t k) {
                q = arith::FPToSIOp::create(e.b, e.loc, e.vec(e.i32()), q);
                return {arith::AddIOp::create(e.b, e.loc, c[0], q)};
              })[0];
-  Value sum = vector::ReductionOp::create(e.b, e.loc,
-                                          vector::CombiningKind::ADD, sums);
+  Value sum =
+      vector::ReductionOp::create(e.b, e.loc, vector::CombiningKind::ADD, sums);
   Value meta = e.at(to, (k + 15) / 16 * 16);
   e.store(scale, meta);
-  e.store(arith::MulIOp::create(
-              e.b, e.loc, sum, e.constInt(e.i32(), -zeroOf(Storage::I8x4))),
+  e.store(arith::MulIOp::create(e.b, e.loc, sum,
+                                e.constInt(e.i32(), -zeroOf(Storage::I8x4))),
           e.at(meta, 4));
 }
 
@@ -162,9 +161,9 @@ static void quantizeBlocks(Emitter &e, Storage s, Value from, Value to,
   });
 }
 
-/// Scale and its inverse, powers of two, with which numbers of at most `largest`
-/// (bits of a magnitude, i32) become whole ones of at most 2^bits. NaN if one is
-/// not finite. Numbers below 2^(bits - 127) lose bits.
+/// Scale and its inverse, powers of two, with which numbers of at most
+/// `largest` (bits of a magnitude, i32) become whole ones of at most 2^bits.
+/// NaN if one is not finite. Numbers below 2^(bits - 127) lose bits.
 static std::pair<Value, Value> exponents(Emitter &e, Value largest,
                                          int64_t bits) {
   auto constant = [&](int64_t v) { return e.constInt(e.i32(), v); };
@@ -177,12 +176,13 @@ static std::pair<Value, Value> exponents(Emitter &e, Value largest,
                                        exponent, constant(255));
   // The largest is below 2^(exponent + 1).
   Value unit = arith::SubIOp::create(
-      e.b, e.loc,
-      arith::MaxUIOp::create(e.b, e.loc, exponent, constant(bits)),
+      e.b, e.loc, arith::MaxUIOp::create(e.b, e.loc, exponent, constant(bits)),
       constant(bits - 1));
-  Value scale = e.select(finite, number(unit),
-                         e.constFp(e.f32(), std::numeric_limits<float>::quiet_NaN()));
-  return {scale, number(arith::SubIOp::create(e.b, e.loc, constant(254), unit))};
+  Value scale =
+      e.select(finite, number(unit),
+               e.constFp(e.f32(), std::numeric_limits<float>::quiet_NaN()));
+  return {scale,
+          number(arith::SubIOp::create(e.b, e.loc, constant(254), unit))};
 }
 
 /// Blocks of whole numbers in digits from -128 to 127.
@@ -212,18 +212,19 @@ static void splitBlocks(Emitter &e, ByteForm f, Value from, Value to,
       Value m = arith::AndIOp::create(
           e.b, e.loc, arith::BitcastOp::create(e.b, e.loc, it, x.back()),
           e.constInt(it, 0x7fffffff));
-      largest = largest ? Value(arith::MaxUIOp::create(e.b, e.loc, m, largest)) : m;
+      largest =
+          largest ? Value(arith::MaxUIOp::create(e.b, e.loc, m, largest)) : m;
     }
-    auto [scale, inverse] = exponents(
-        e, reduce(vector::CombiningKind::MAXUI, largest), bits);
+    auto [scale, inverse] =
+        exponents(e, reduce(vector::CombiningKind::MAXUI, largest), bits);
     Value wide = e.splat(inverse, lanes);
     // Whole numbers are the low bits of the sum with 1.5 * 2^23.
     constexpr int64_t magic = 0x4b400000;
     for (Value &v : x) {
       Value sum = e.fma(v, wide, e.constFp(vt, 0x1.8p23));
-      v = arith::SubIOp::create(
-          e.b, e.loc, arith::BitcastOp::create(e.b, e.loc, it, sum),
-          e.constInt(it, magic));
+      v = arith::SubIOp::create(e.b, e.loc,
+                                arith::BitcastOp::create(e.b, e.loc, it, sum),
+                                e.constInt(it, magic));
     }
     Value at = e.elem(to, e.mul(block, blockWords(f)));
     const SmallVector<int64_t> groups = digitGroups(f);
@@ -254,9 +255,8 @@ static void splitBlocks(Emitter &e, ByteForm f, Value from, Value to,
         e.store(e.fmul(unit, arith::SIToFPOp::create(e.b, e.loc, e.f32(), sum)),
                 e.at(meta, 4));
       else
-        e.store(arith::MulIOp::create(
-                    e.b, e.loc, sum,
-                    e.constInt(e.i32(), -zeroOf(f.storage))),
+        e.store(arith::MulIOp::create(e.b, e.loc, sum,
+                                      e.constInt(e.i32(), -zeroOf(f.storage))),
                 e.at(meta, 4));
       shift += 8 * groups[g];
     }
@@ -265,10 +265,9 @@ static void splitBlocks(Emitter &e, ByteForm f, Value from, Value to,
 
 void gptc::cpu::callQuantizeRow(Emitter &outer, ByteForm f, Value from,
                                 Value to, int64_t k) {
-  std::string fn =
-      fmt::format("quantize_row_{}{}_k{}",
-                  gpt::stringifyStorage(f.storage).str(),
-                  f.digits > 1 ? fmt::format("_{}", f.digits) : "", k);
+  std::string fn = fmt::format(
+      "quantize_row_{}{}_k{}", gpt::stringifyStorage(f.storage).str(),
+      f.digits > 1 ? fmt::format("_{}", f.digits) : "", k);
   outer.call(fn, {from, to}, [&](Emitter &e, ValueRange v) {
     if (f.digits > 1)
       return splitBlocks(e, f, v[0], v[1], k);

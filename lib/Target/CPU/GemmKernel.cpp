@@ -2,13 +2,14 @@
 //
 // Threads share the panels of all sections, of many rows first the rows; K is
 // never split between them. Few rows (< MR): weights stream once, straight from
-// their storage format. Many rows: MC rows of A are packed, and slices of KC input features of a panel,
-// unpacked where they are stored otherwise, stay in L1 while the tiles of rows
-// pass them (Goto and van de Geijn, ACM TOMS 34(3), 2008). Sums go through
-// memory between slices, so an element is one chain over k however it is cut.
-// Each thread prepares the rows it multiplies for itself: rounded to bf16, or
-// written in bytes (ByteKernel.h), few rows too. Where pairs of bf16 are
-// multiplied, weights that lie otherwise are unpacked for any number of rows.
+// their storage format. Many rows: MC rows of A are packed, and slices of KC
+// input features of a panel, unpacked where they are stored otherwise, stay in
+// L1 while the tiles of rows pass them (Goto and van de Geijn, ACM TOMS 34(3),
+// 2008). Sums go through memory between slices, so an element is one chain over
+// k however it is cut. Each thread prepares the rows it multiplies for itself:
+// rounded to bf16, or written in bytes (ByteKernel.h), few rows too. Where pairs
+// of bf16 are multiplied, weights that lie otherwise are unpacked for any number
+// of rows.
 //
 //===----------------------------------------------------------------------===//
 #include "ByteKernel.h"

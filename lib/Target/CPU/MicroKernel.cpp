@@ -7,13 +7,13 @@ using namespace gptc::cpu;
 using gpt::Storage;
 
 int64_t gptc::cpu::panelsFor(const TargetDesc &t, int64_t rows, ByteForm form) {
+  // Accumulators beside several digits lie in memory.
+  if (form.digits > 1)
+    return 4;
   // Six registers for weights and the broadcast. Decoding blocks keeps the
   // ports busy with two panels, and their scales and minimums take registers of
   // their own.
   int64_t p = isBlock(form.storage) ? 2 : 4;
-  // Those of several digits lie in memory.
-  if (form.digits > 1)
-    return 4;
   // Sums of blocks of int8 have two registers each.
   if (isBlock(form.storage) && form.digits)
     rows *= 2;
