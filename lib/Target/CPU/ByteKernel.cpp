@@ -108,6 +108,7 @@ Values Bytes::quads(ValueRange inits) {
         Value row = e.mul(step, nr * 4);
         Values w, next;
         prefetchAhead(e, m, o, step, nr * 4);
+        prefetchStep(e, m, o, step);
         for (int64_t i = 0; i < n; ++i)
           w.push_back(words(e.at(e.at(panel(i), row), column(i) * 4)));
         for (int64_t r = 0; r < m.rows; ++r) {
@@ -365,6 +366,7 @@ void gptc::cpu::callByteKernel(Emitter &outer, const MicroKernel &m,
         forC([&](Value at) {
           acc.push_back(m.accumulate ? e.load(t, at) : zero());
         });
+        prefetchNextC(e, m, in);
         acc = quads ? k.quads(acc) : k.blocks(acc);
         int64_t next = 0;
         forC([&](Value at) { e.store(acc[next++], at); });

@@ -232,6 +232,7 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
   const gpt::Storage storage = s.storage[lane],
                      multiplied = p.multiplied(storage);
   const RowForm &form = p.formOf(storage);
+  const bool blocks = form.digits && isBlock(storage);
   // i8x4 has its scales at the end of a panel.
   const int64_t blockBytes = storage == gpt::Storage::I8x4
                                  ? 32 * p.nr
@@ -244,38 +245,45 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
   if (storage != multiplied) {
     callUnpackPanel(e, storage, stored, unpacked, depth, multiplied);
     b = unpacked;
-  } else if (form.digits && isBlock(storage)) {
+  } else if (blocks) {
     callUnpackCodes(e, storage, stored, unpacked, e.div(depth, 32));
     b = unpacked;
   }
   bool pairs = multiplied == gpt::Storage::BF16x2 && e.target.bf16Dot;
   Value words = form.digits ? byteRowWord(e, {storage, form.digits}, k0)
                             : e.div(k0, pairs ? 2 : 1);
-  // While tiles pass this slice, the next panel's comes to L2, a part a tile.
-  const int64_t sliceBytes = p.kc / 32 * blockBytes, part = 2048;
+  // While tiles pass this slice, the next panel's comes to L2: as much in each
+  // step of a tile as keeps it out of the way of the products.
+  MicroKernel mk{p.mr};
+  mk.storage = multiplied;
+  mk.accumulate = true;
+  mk.packedRows = p.mr;
+  mk.digits = form.digits;
+  // Blocks are few bytes, read in a row as they are unpacked.
+  mk.ahead = blocks ? 0 : 64;
+  const int64_t stepInputs = form.digits ? 4
+                             : multiplied == gpt::Storage::BF16x2 ? 2
+                                                                  : 1,
+                part = p.kc / stepInputs * 64;
   Value next = e.at(stored, stride(s, lane));
-  auto run = [&](Value tileRow, Value r0, int64_t size) {
-    MicroKernel mk{size};
-    mk.storage = multiplied;
-    mk.accumulate = true;
-    mk.packedRows = p.mr;
-    mk.digits = form.digits;
+  auto run = [&](Value tileRow, Value r0, int64_t size, Value ahead) {
+    mk.rows = size;
     Value a = e.add(e.mul(tileRow, form.words), e.mul(words, p.mr));
     callMicroKernel(
         e, mk,
         operands(e.elem(e.at(c.scratch, form.packed), e.add(a, r0)), p.mr, b, 0,
                  tileAt(lane, e.add(tileRow, r0), tilePanel),
-                 steps(multiplied, depth), b));
+                 steps(multiplied, depth), ahead));
   };
   Value whole = e.mul(e.div(rows, p.mr), p.mr);
+  Value parts = e.cst((p.kc / 32 * blockBytes + part - 1) / part);
   e.loop(e.cst(0), whole, p.mr, [&](Value t) {
-    Value done = e.mul(e.div(t, p.mr), part);
-    e.ifThen(e.lt(done, e.cst(sliceBytes)),
-             [&] { prefetch(e, e.at(next, done), part, /*cacheLevel=*/2); });
-    run(t, e.cst(0), p.mr);
+    Value tile = e.div(t, p.mr);
+    run(t, e.cst(0), p.mr,
+        e.select(e.lt(tile, parts), e.at(next, e.mul(tile, part)), b));
   });
   coverRows(e.sub(rows, whole), p.mr,
-            [&](Value r0, int64_t size) { run(whole, r0, size); });
+            [&](Value r0, int64_t size) { run(whole, r0, size, b); });
 }
 
 void Gemm::manyRows(unsigned section, Value lo, Value hi, Value row0,

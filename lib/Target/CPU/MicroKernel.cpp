@@ -62,6 +62,19 @@ void gptc::cpu::prefetchAhead(Emitter &e, const MicroKernel &m,
     ask(std::max<int64_t>(near / rowBytes, 1), 1);
 }
 
+void gptc::cpu::prefetchStep(Emitter &e, const MicroKernel &m,
+                             const MicroOperands &o, Value k) {
+  if (m.ahead)
+    prefetch(e, e.at(o.next, e.mul(k, m.ahead)), m.ahead, 2);
+}
+
+void gptc::cpu::prefetchNextC(Emitter &e, const MicroKernel &m,
+                              const MicroOperands &o) {
+  for (int64_t r = 0; r < m.rows && m.packedRows; ++r)
+    prefetch(e, e.elem(o.c, e.mul(o.ldc, m.rows + r)),
+             m.panels * m.vectors * e.target.lanes * 4, 1);
+}
+
 using Body =
     llvm::function_ref<Values(Value k, ValueRange weights, ValueRange carried)>;
 
@@ -82,6 +95,7 @@ static Values forEachK(Emitter &e, const MicroKernel &m, const MicroOperands &o,
       Value row = e.mul(k, pitch);
       const int64_t rowBytes = m.vectors * lanes * size;
       prefetchAhead(e, m, o, k, rowBytes);
+      prefetchStep(e, m, o, k);
       for (int64_t i = 0; i < n; ++i)
         w.push_back(loadDense(
             e, m.storage,
@@ -172,6 +186,7 @@ void gptc::cpu::callMicroKernel(Emitter &outer, const MicroKernel &m,
           for (int64_t i = 0; i < n; ++i)
             acc.push_back(m.accumulate ? e.load(vt, cAt(r, i))
                                        : e.constFp(vt, 0));
+        prefetchNextC(e, m, in);
         Values rowBase;
         for (int64_t r = 0; r < m.rows && !m.packedRows; ++r)
           rowBase.push_back(e.elem(in.a, e.mul(in.lda, r)));

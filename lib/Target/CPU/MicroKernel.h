@@ -24,6 +24,8 @@ struct MicroKernel {
   /// Rows are numbers of so many bytes: ByteKernel.h. With more than one, packed
   /// rows meet unpacked codes.
   int64_t digits = 0;
+  /// Bytes from `next` on that each step of k brings to L2, where A is packed.
+  int64_t ahead = 0;
 };
 
 /// Where B is bf16x2, k counts pairs, and A is pairs of bf16 as well if the
@@ -32,8 +34,8 @@ struct MicroKernel {
 ///
 /// Addresses: A f32; B as in Format/WeightLayout.h (f32, f16, bf16 with ldb
 /// elements between rows k); C f32 with pitch ldc, the panels' columns side by
-/// side. lda, ldb, ldc in elements, panelStride in bytes. next: where the panels
-/// lie that are streamed after these, or null.
+/// side. lda, ldb, ldc in elements, panelStride in bytes. next: what is read
+/// after these panels, or null.
 struct MicroOperands {
   Value a, lda, b, panelStride, ldb, c, ldc, k, next;
   Values all() const {
@@ -47,6 +49,12 @@ void callMicroKernel(Emitter &e, const MicroKernel &m, const MicroOperands &o);
 
 /// Asks for `bytes` bytes from p on, a cache line at a time.
 void prefetch(Emitter &e, Value p, int64_t bytes, int cacheLevel);
+
+/// Where A is packed: asks for what step k brings to L2, and, before the first,
+/// for the C of the rows that follow these.
+void prefetchStep(Emitter &e, const MicroKernel &m, const MicroOperands &o,
+                  Value k);
+void prefetchNextC(Emitter &e, const MicroKernel &m, const MicroOperands &o);
 
 /// If the panels are streamed, asks for a row ahead of row k, or for one of the
 /// next panels where these end. `rowBytes` from one row to the next.
