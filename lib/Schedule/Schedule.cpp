@@ -17,13 +17,13 @@ int64_t gptc::rowDigits(gpt::Storage storage, InputPrecision inputs,
 }
 
 GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
-                                int64_t blockDigits, const TargetDesc &t) {
+                                RowDigits digits, const TargetDesc &t) {
   GemmSchedule s;
-  // Of int8, two sums a column, and registers for codes and scales. Of more
-  // digits one; those that are scaled lie in memory.
-  s.rowTile = blockDigits > 1   ? (t.registers - 8) / 2
-              : blockDigits == 1 ? (t.registers - 8) / 4
-                                 : t.tileRows();
+  // Of int8 and blocks, two sums a column, and registers for codes and scales.
+  // Of more digits one; those that are scaled lie in memory.
+  s.rowTile = !digits.blocks        ? t.tileRows()
+              : digits.digits > 1 ? (t.registers - 8) / 2
+                                    : (t.registers - 8) / 4;
   s.panel = t.panelWidth();
   s.unit = whole ? std::lcm(s.panel, whole) / s.panel : 1;
   // Four panels give one row eight chains of multiply-adds: latency 4 times two
@@ -31,13 +31,16 @@ GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
   s.group = s.unit * ((4 + s.unit - 1) / s.unit);
   // A slice of a panel stays in L1 while tiles of rows pass it: three quarters
   // for both.
-  int64_t depth = t.l1Bytes * 3 / 4 / ((s.panel + s.rowTile) * 4);
+  const int64_t number = digits.digits ? digits.digits : 4,
+                weight = digits.digits ? 1 : 4;
+  int64_t depth =
+      t.l1Bytes * 3 / 4 / (s.panel * weight + s.rowTile * number);
   s.depth = std::clamp<int64_t>(depth / 32 * 32, 32, 512);
   // A slice of the rows stays in L2 for a group of panels, beside their sums;
   // all of it may be twice as large. The more rows, the less often weights are
   // read.
-  int64_t tiles = 2 * t.l2Bytes / (inFeatures * 4) / s.rowTile;
-  s.rowBlock = s.rowTile * std::clamp<int64_t>(tiles, 1, 40);
+  int64_t tiles = 2 * t.l2Bytes / (inFeatures * number) / s.rowTile;
+  s.rowBlock = s.rowTile * std::clamp<int64_t>(tiles, 1, 560 / s.rowTile);
   return s;
 }
 
@@ -56,14 +59,16 @@ int64_t gptc::wholeColumnsOf(Operation *op) {
   return gemm && gemm.getArgmax() ? int64_t(*gemm.getArgmax()) : headDimOf(op);
 }
 
-/// The most digits of rows beside weights whose blocks have scales.
-static int64_t blockDigits(const KernelGemm &gemm, InputPrecision inputs,
+/// The most digits of rows beside its weights.
+static RowDigits digitsOf(const KernelGemm &gemm, InputPrecision inputs,
                            const TargetDesc &t) {
-  int64_t most = 0;
+  RowDigits most;
   for (const KernelGemm::Section &s : gemm.sections)
-    for (gpt::Storage storage : s.storage)
-      if (storage != gpt::Storage::I8x4)
-        most = std::max(most, rowDigits(storage, inputs, t));
+    for (gpt::Storage storage : s.storage) {
+      int64_t digits = gptc::rowDigits(storage, inputs, t);
+      most.digits = std::max(most.digits, digits);
+      most.blocks |= digits && storage != gpt::Storage::I8x4;
+    }
   return most;
 }
 
@@ -79,7 +84,7 @@ DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel, const TargetDesc &target,
     KernelGemm gemm = kernelGemm(kernel);
     GemmSchedule s =
         scheduleGemm(gemm.k, wholeColumnsOf(op),
-                     blockDigits(gemm, inputs, target), target);
+                     digitsOf(gemm, inputs, target), target);
     set("row_tile", s.rowTile);
     set("panel", s.panel);
     set("row_block", s.rowBlock);
@@ -189,7 +194,7 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
     return kernel.emitOpError("schedule: expected 'inputs' to be \"f32\", "
                               "\"bf16\" or \"int8\"");
   GemmSchedule s = readGemmSchedule(kernel),
-               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), 0, t);
+               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), {}, t);
   return success(
       succeeded(
           expectSize(kernel, "panel", s.panel == best.panel,

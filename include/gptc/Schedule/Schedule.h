@@ -38,10 +38,16 @@ struct AttentionSchedule {
 int64_t rowDigits(gpt::Storage storage, InputPrecision inputs,
                   const TargetDesc &target);
 
+/// rowDigits of a GEMM's weights, and whether some of them are blocks, which have
+/// scales of their own.
+struct RowDigits {
+  int64_t digits = 0;
+  bool blocks = false;
+};
+
 /// `whole`: columns that a tile must not cut, as wholeColumnsOf says.
-/// `blockDigits`: rowDigits of weights whose blocks have scales, or 0.
-GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole,
-                          int64_t blockDigits, const TargetDesc &target);
+GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole, RowDigits digits,
+                          const TargetDesc &target);
 AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
                                     const TargetDesc &target);
 
