@@ -221,6 +221,9 @@ void Manifest::kernel(const PackageKernel &kernel) {
     }
     if (int64_t flops = flopsPerRow(computes))
       out.attribute("flops_per_row", flops);
+    if (auto attention = dyn_cast<FlashAttentionOp>(computes);
+        attention && attention.getWindow())
+      out.attribute("window", static_cast<int64_t>(*attention.getWindow()));
     if (package.gpu)
       launches(package.gpu->find(op));
     else

@@ -8,14 +8,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bench.h"
+#include "BenchWork.h"
 #include "Gpu.h"
 #include "gptc/Runtime/Host/Generation.h"
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 
 using namespace gptc::host;
 
@@ -41,6 +40,9 @@ public:
          const BenchRequest &request)
       : api(api), session(session), request(request), vocab(api.info()->vocab),
         logits(request.batch * vocab) {}
+
+  /// Where the tokens of each step are written down before it; null: nowhere.
+  StepTokens *seen = nullptr;
 
   bool prefill(std::string &error) {
     for (int64_t s = 0; s < request.batch; ++s)
@@ -78,6 +80,8 @@ private:
     sequences.push_back(static_cast<int32_t>(sequence));
   }
   bool step(std::string &error) {
+    if (seen)
+      note();
     gptc_batch batch{static_cast<int64_t>(tokens.size()),
                      tokens.data(),
                      positions.data(),
@@ -94,6 +98,17 @@ private:
     return good;
   }
 
+  void note() {
+    seen->positions = positions;
+    seen->sequences.clear();
+    for (size_t i = 0; i < positions.size(); ++i) {
+      if (i == 0 || sequences[i] != sequences[i - 1])
+        seen->sequences.emplace_back();
+      seen->sequences.back().end = positions[i] + 1;
+      ++seen->sequences.back().count;
+    }
+  }
+
   const gptc_api &api;
   gptc_session *session;
   const BenchRequest &request;
@@ -102,64 +117,38 @@ private:
   std::vector<float> logits;
 };
 
-/// What the manifest says of a kernel's work.
-struct KernelWork {
-  double flopsPerRow = 0, bytesPerCall = 0;
-  int64_t rows = 0;     ///< of the activation, if static
-  int32_t rowsDim = -1; ///< else the kernel's dimension
-};
-
-/// Adds the kernels of a manifest, or of one of its lower levels.
-void readWork(const nlohmann::json &manifest,
-              std::map<std::string, KernelWork> &work) {
-  auto number = [](const nlohmann::json &object, const char *key) {
-    auto found = object.find(key);
-    return found != object.end() && found->is_number() ? found->get<double>()
-                                                       : 0.0;
-  };
-  auto kernels = manifest.find("kernels");
-  if (kernels == manifest.end() || !kernels->is_array())
-    return;
-  for (const auto &kernel : *kernels) {
-    if (!kernel.is_object() || !kernel.contains("name") ||
-        !kernel["name"].is_string())
-      continue;
-    KernelWork &entry = work[kernel["name"].get<std::string>()];
-    entry.flopsPerRow = number(kernel, "flops_per_row");
-    entry.bytesPerCall = number(kernel, "weight_bytes_per_call");
-    auto first =
-        kernel.value("/arguments/0/shape/0"_json_pointer, nlohmann::json());
-    if (first.is_number_integer())
-      entry.rows = first.get<int64_t>();
-    else if (first.is_string()) { // "d0"
-      const auto &text = first.get_ref<const std::string &>();
-      std::from_chars(text.data() + (text.empty() ? 0 : 1),
-                      text.data() + text.size(), entry.rowsDim);
-    }
-  }
-  // Which level runs is the package's choice.
-  if (auto lower = manifest.find("lower_levels");
-      lower != manifest.end() && lower->is_array())
-    for (const auto &level : *lower)
-      readWork(level, work);
-}
-
 struct Observation {
-  std::map<std::string, KernelWork> work;
+  Observation(const Package &package,
+              const std::optional<MachineLimits> &limits)
+      : work(package.manifest()), limits(limits),
+        bf16(std::string_view(package.info().precision) == "bf16") {}
+
+  WorkOfKernels work;
+  const std::optional<MachineLimits> &limits;
+  bool bf16;
+  StepTokens tokens; ///< of the step under way
+  KernelWork KernelTime::*phase = &KernelTime::prefill;
   std::map<std::string, KernelTime> times;
 
+  double limitSeconds(const CallWork &call) const {
+    if (!limits || limits->f32 <= 0 || limits->readBytes <= 0)
+      return 0;
+    double peak = call.dot8 ? limits->int8
+                  : bf16    ? std::max(limits->f32, limits->bf16)
+                            : limits->f32;
+    return std::max(call.flops / peak, call.bytes / limits->readBytes);
+  }
   static void event(void *user, const gptc_event *event) {
     auto &self = *static_cast<Observation *>(user);
     KernelTime &time = self.times[event->kernel];
     time.name = event->kernel;
-    ++time.calls;
-    time.seconds += event->seconds;
-    const KernelWork &work = self.work[event->kernel];
-    bool dynamic = work.rowsDim >= 0 && work.rowsDim < event->dim_count;
-    double rows =
-        static_cast<double>(dynamic ? event->dims[work.rowsDim] : work.rows);
-    time.flops += work.flopsPerRow * rows;
-    time.bytes += work.bytesPerCall;
+    KernelWork &sum = time.*self.phase;
+    CallWork call = self.work.call(*event, self.tokens);
+    ++sum.calls;
+    sum.seconds += event->seconds;
+    sum.flops += call.flops;
+    sum.bytes += call.bytes;
+    sum.limitSeconds += self.limitSeconds(call);
   }
 };
 
@@ -218,6 +207,13 @@ std::optional<BenchResult> gptc::host::bench(const BenchRequest &request,
       return std::nullopt;
     result.device = gpu.emplace(std::move(*found)).name();
   }
+  // Twice, some seconds apart: other work on the machine may disturb one.
+  auto probe = [&] {
+    if (request.probe && !gpu)
+      result.limits = best(result.limits.value_or(MachineLimits()),
+                           probeMachine(request.threads, info.weights_bytes));
+  };
+  probe();
   auto bytes = sessionBytes(package, limits, gpu, error);
   if (!bytes)
     return std::nullopt;
@@ -251,10 +247,14 @@ std::optional<BenchResult> gptc::host::bench(const BenchRequest &request,
   result.prefillSeconds = median(prefills);
   result.decodeSeconds = median(decodes);
 
-  Observation observation;
-  readWork(package.manifest(), observation.work);
+  probe();
+  Observation observation(package, result.limits);
+  feeder.seen = &observation.tokens;
   api.observe(session->get(), Observation::event, &observation);
-  if (!feeder.prefill(error) || !feeder.decode(error))
+  if (!feeder.prefill(error))
+    return std::nullopt;
+  observation.phase = &KernelTime::decode;
+  if (!feeder.decode(error))
     return std::nullopt;
   api.observe(session->get(), nullptr, nullptr);
   for (auto &[name, time] : observation.times)

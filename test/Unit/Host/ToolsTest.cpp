@@ -212,6 +212,12 @@ TEST_F(Tools, BenchmarksAsJson) {
   EXPECT_EQ(json["prefill_tokens"], 24);
   EXPECT_EQ(json["kv_bytes"], 2 * 6 * 2 * 2 * toy::D * toy::page * 4);
   EXPECT_EQ(json["kernels"].size(), 3u);
+  for (const auto &kernel : json["kernels"])
+    if (kernel["name"] == "head") { // a row for each of two sequences
+      EXPECT_EQ(kernel["prefill"]["calls"], 2);
+      EXPECT_EQ(kernel["prefill"]["flops"], 2 * 320);
+      EXPECT_EQ(kernel["prefill"]["bytes"], 2 * (1024 + 8 * 4));
+    }
   EXPECT_EQ(call(benchTool, {dir.string(), "--prefill", "25"}), 1);
   EXPECT_EQ(call(benchTool, {dir.string(), "--runs", "0"}), 2);
   EXPECT_EQ(call(benchTool, {"--help"}), 0);
