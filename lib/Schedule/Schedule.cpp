@@ -47,10 +47,13 @@ GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
 AttentionSchedule gptc::scheduleAttention(gpt::FlashAttentionOp op,
                                           const TargetDesc &) {
   AttentionSchedule s;
-  // 48 rows amortise a block's loads while scores and outputs stay in L1 and
-  // L2.
-  s.tokens = std::max<int64_t>(1, 48 / op.getGroups());
+  // A block of rows is whole tiles of 6, 8, 12 and 24 rows and whole vectors;
+  // its scores of a chunk stay in L1 or L2. A tile has two blocks, so that keys
+  // and values that come from memory are used for 96 rows.
+  s.rowBlock = 48;
+  s.tokens = std::max<int64_t>(1, 96 / op.getGroups());
   s.keyBlock = op.getCache() ? op.getCache().getType().getPage() : 64;
+  s.chunk = std::max<int64_t>(1, 256 / s.keyBlock) * s.keyBlock;
   return s;
 }
 
@@ -98,6 +101,8 @@ DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel, const TargetDesc &target,
     AttentionSchedule s = scheduleAttention(attention, target);
     set("tokens", s.tokens);
     set("key_block", s.keyBlock);
+    set("chunk", s.chunk);
+    set("row_block", s.rowBlock);
   } else {
     return {};
   }
@@ -128,7 +133,8 @@ GemmSchedule gptc::readGemmSchedule(gpt::KernelOp k) {
 }
 
 AttentionSchedule gptc::readAttentionSchedule(gpt::KernelOp k) {
-  return {sizeOf(k, "tokens"), sizeOf(k, "key_block")};
+  return {sizeOf(k, "tokens"), sizeOf(k, "key_block"), sizeOf(k, "chunk"),
+          sizeOf(k, "row_block")};
 }
 
 static LogicalResult expectSize(gpt::KernelOp kernel, StringRef name, bool ok,
@@ -186,7 +192,11 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
         succeeded(expectSize(kernel, "key_block", s.keyBlock == block,
                              "to be the cache's page of " + Twine(block))) &&
         succeeded(expectSize(kernel, "key_block", s.keyBlock % t.lanes == 0,
-                             "to be whole vectors of " + Twine(t.lanes))));
+                             "to be whole vectors of " + Twine(t.lanes))) &&
+        succeeded(expectSize(kernel, "chunk", s.chunk % s.keyBlock == 0,
+                             "to be whole blocks of " + Twine(block))) &&
+        succeeded(expectSize(kernel, "row_block", s.rowBlock % 48 == 0,
+                             "to be a multiple of 48")));
   }
   auto inputs = inputsOf(kernel);
   if (inputs != InputPrecision::F32 && inputs != InputPrecision::BF16 &&

@@ -29,6 +29,8 @@ struct AttentionSchedule {
   int64_t tokens = 0;   ///< consecutive tokens of a tile; times the query heads
                         ///< of a KV head gives its rows
   int64_t keyBlock = 0; ///< keys of a block: the page of the cache
+  int64_t chunk = 0;    ///< keys that have one softmax, whole blocks
+  int64_t rowBlock = 0; ///< rows whose scores of a chunk are kept
 };
 
 /// Digits, of a byte each, in which a GEMM takes the numbers of a row beside

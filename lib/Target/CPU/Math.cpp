@@ -52,6 +52,27 @@ Value gptc::cpu::emitExp(Emitter &e, Value x) {
   return e.select(nan, x, y);
 }
 
+// 2^x = 2^n 2^r, n = round(x), |r| <= 1/2; 2^r by the polynomial of degree 5
+// with least relative error (9.2e-8) of those with 1 at 0. Error below 1.6e-7
+// before the last rounding; 2^0 is 1. 0 from -126.5 down.
+Value gptc::cpu::emitExp2(Emitter &e, Value x) {
+  Type it = e.sameShape(x, e.i32());
+  // 1.5 * 2^23 rounds to an integer in the low mantissa bits, and 127 more makes
+  // them the exponent of 2^n: none, which is 0, of n = -127.
+  const double shifter = 12582912.0 + 127.0;
+  x = e.fmax(konst(e, x, -127), x); // a NaN stays
+  Value t = e.fadd(x, konst(e, x, shifter));
+  Value r = e.fsub(x, e.fsub(t, konst(e, x, shifter)));
+  Value p = horner(e, r,
+                   {0.0013264727123574495, 0.009671512644830165,
+                    0.055507337434971854, 0.24022242085262202,
+                    0.6931469775989941, 1.0});
+  Value bits = arith::BitcastOp::create(e.b, e.loc, it, t);
+  Value power = arith::ShLIOp::create(e.b, e.loc, bits, e.constInt(it, 23));
+  return e.fmul(
+      p, arith::BitcastOp::create(e.b, e.loc, x.getType(), power));
+}
+
 // 1 / (1 + exp(-x)): error below 3e-7, also in the far negative tail.
 Value gptc::cpu::emitSigmoid(Emitter &e, Value x) {
   Value one = konst(e, x, 1.0);

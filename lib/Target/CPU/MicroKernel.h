@@ -67,6 +67,9 @@ struct ByteForm {
   int64_t digits; ///< rowDigits
 };
 
+/// The columns of as many vectors of words as each has lanes.
+Values transposeWords(Emitter &e, Values rows);
+
 /// The largest P of {4, 2, 1} whose accumulators fit the registers beside what
 /// B needs.
 int64_t panelsFor(const TargetDesc &t, int64_t rows, ByteForm form);

@@ -33,9 +33,8 @@ void gptc::cpu::callCopyRow(Emitter &outer, Storage storage, Value from,
       });
 }
 
-/// Square blocks of words, by halves: rows that are n / 2 apart exchange
-/// quadrants, then n / 4 apart, and so on.
-static Values transpose(Emitter &e, Values rows) {
+// Rows that are n / 2 apart exchange quadrants, then n / 4 apart, and so on.
+Values gptc::cpu::transposeWords(Emitter &e, Values rows) {
   const int64_t n = rows.size();
   for (int64_t half = n / 2; half >= 1; half /= 2) {
     SmallVector<int64_t> low, high;
@@ -73,7 +72,7 @@ void gptc::cpu::callPackRows(Emitter &outer, int64_t packedRows, Value rows,
               block.push_back(
                   e.load(vt, e.elem(e.at(v[0], row * pitch * 4), k)));
             }
-            block = transpose(e, block);
+            block = transposeWords(e, block);
             Value at = e.at(e.elem(v[1], e.mul(k, packedRows)), r0 * 4);
             for (int64_t i = 0; i < lanes; ++i)
               e.store(block[i], e.at(at, i * packedRows * 4));
