@@ -225,7 +225,7 @@ LogicalResult PackagePlanner::addStep(EntryPlan &plan) {
   int64_t block = gptc_kv_block_bytes(type.getHeadDim(), type.getPage(),
                                       element.getIntOrFloatBitWidth() / 8);
   package.kv = {type.getLayers(), type.getHeads(), type.getHeadDim(),
-                type.getPage(),   block,           dtypeOf(element)};
+                type.getPage(),   block,           dtypeOf(element), 0};
   for (PlannedCall &call : plan.calls)
     for (gptc_arg &arg : call.args)
       if (arg.kind == GPTC_ARG_CACHE &&
@@ -336,6 +336,11 @@ LogicalResult PackagePlanner::run() {
          package.options.gpu.empty()
              ? kernelScratchBytes(kernel, package.target)
              : 0});
+  if (package.options.gpu.empty())
+    for (const PackageKernel &kernel : package.kernels)
+      package.kv.partial_bytes =
+          std::max(package.kv.partial_bytes,
+                   kernelPartialBytes(kernel.op, package.target));
   package.bos = integer("gpt.bos", -1);
   package.eos = integer("gpt.eos", -1);
   layOutWeights();

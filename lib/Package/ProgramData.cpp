@@ -29,7 +29,7 @@ static_assert(sizeof(gptc_entry_desc) == 88 &&
               offsetof(gptc_entry_desc, inputs) == 48);
 static_assert(sizeof(gptc_weight_desc) == 104 &&
               offsetof(gptc_weight_desc, offset) == 88);
-static_assert(sizeof(gptc_kv_desc) == 48 && sizeof(gptc_program) == 136 &&
+static_assert(sizeof(gptc_kv_desc) == 56 && sizeof(gptc_program) == 144 &&
               offsetof(gptc_program, kv) == 72 && sizeof(gptc_programs) == 16);
 static_assert(sizeof(gptc_info) == 96 &&
               offsetof(gptc_info, optimization) == 88);
@@ -277,7 +277,8 @@ void ProgramEmitter::run() {
        make.i64(package.weightsFileBytes),
        make.structure({make.i64(kv.layers), make.i64(kv.heads),
                        make.i64(kv.head_dim), make.i64(kv.page),
-                       make.i64(kv.block_bytes), make.i64(kv.element)}),
+                       make.i64(kv.block_bytes), make.i64(kv.element),
+                       make.i64(kv.partial_bytes)}),
        make.string(package.target.requiredFeatures), device()});
   publish(make.hold(program), programName(package));
 }

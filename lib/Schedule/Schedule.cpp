@@ -49,9 +49,11 @@ AttentionSchedule gptc::scheduleAttention(gpt::FlashAttentionOp op,
   AttentionSchedule s;
   // A block of rows is whole tiles of 6, 8, 12 and 24 rows and whole vectors;
   // its scores of a chunk stay in L1 or L2. A tile has two blocks, so that keys
-  // and values that come from memory are used for 96 rows.
+  // and values that come from memory are used for 96 rows; where keys are
+  // transposed for each tile, it has eight.
+  const int64_t most = op.getCache() ? 96 : 384;
   s.rowBlock = 48;
-  s.tokens = std::max<int64_t>(1, 96 / op.getGroups());
+  s.tokens = std::max<int64_t>(1, most / op.getGroups());
   s.keyBlock = op.getCache() ? op.getCache().getType().getPage() : 64;
   s.chunk = std::max<int64_t>(1, 256 / s.keyBlock) * s.keyBlock;
   return s;

@@ -19,7 +19,7 @@ gpt.kernel @deep(%x: tensor<?x4096xf32>, %w: tensor<192x4096xf32> {gpt.storage =
 }
 
 // CHECK-LABEL: gpt.kernel @attention
-// CHECK-SAME: schedule {key_block = 64 : i64, tokens = 16 : i64}
+// CHECK-SAME: schedule {chunk = 256 : i64, key_block = 64 : i64, row_block = 48 : i64, tokens = 128 : i64}
 gpt.kernel @attention(%q: tensor<9x?x64xf32>, %k: tensor<3x?x64xf32>, %v: tensor<3x?x64xf32>) -> tensor<9x?x64xf32> attributes {gpt.dims = [array<i64: 9, -1, 64>, array<i64: 3, -2, 64>, array<i64: 3, -2, 64>, array<i64: 9, -1, 64>]} {
   %o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : tensor<9x?x64xf32>, tensor<3x?x64xf32>
   gpt.return %o : tensor<9x?x64xf32>
@@ -46,7 +46,7 @@ gpt.kernel @argmax(%x: tensor<?x64xf32>, %w: tensor<300x64xf32> {gpt.storage = "
 // RUN: gptc-opt %s --gpt-select-schedule="march=x86-64-v4 precision=int8" | FileCheck %s --check-prefix=INT8
 // RUN: gptc-opt %s --gpt-select-schedule="march=x86-64-v3 precision=bf16" | FileCheck %s --check-prefix=BF16
 // INT8: @gemm({{.*}}schedule {{.*}}inputs = "int8"{{.*}}row_tile = 6 : i64
-// INT8: @attention({{.*}}schedule {key_block = 64 : i64, tokens = 16 : i64}
+// INT8: @attention({{.*}}schedule {chunk = 256 : i64, key_block = 64 : i64, row_block = 48 : i64, tokens = 128 : i64}
 // INT8: @channels({{.*}}schedule {{.*}}inputs = "int8"{{.*}}row_tile = 14 : i64
 // BF16: @gemm({{.*}}schedule {{.*}}inputs = "bf16"{{.*}}row_tile = 6 : i64
 gpt.kernel @channels(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "i8x4"}) -> tensor<?x192xf32> attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 192, 64>, array<i64: -1, 192>]} {

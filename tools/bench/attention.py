@@ -14,7 +14,8 @@ BIN is the folder with gptc. Needs numpy; torch is the peer where the interprete
 
 Decode: one token at a context, 9 query heads and 3 KV heads of 64 as in SmolLM2, in a model of eight layers whose pages do
 not fit a core's cache. GFLOP/s count 4 S S d heads / 2, GB/s the keys and values that the token sees. Each round runs every
-one once, with a pause between, so that no thread of one spins beside another; medians of the rounds and of their ratios.
+one twice and times the second, with a pause between, so that no thread of one spins beside another; medians of the rounds
+and of their ratios.
 """
 import argparse
 import json
@@ -141,6 +142,7 @@ def rounds(a, runs):
     for turn in range(a.rounds + 1):  # the first warms up
         for run in list(runs)[::1 if turn % 2 else -1]:
             time.sleep(0.02)
+            run()  # threads awake, caches its own
             for name, seconds in run().items():
                 if turn:
                     times.setdefault(name, []).append(seconds)

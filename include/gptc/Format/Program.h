@@ -60,7 +60,13 @@ typedef struct gptc_kv_view {
   int64_t max_pages;
   const gptc_run_desc *runs;
   int64_t run_count;
+  /* Memory for parts of attention that threads put together, of partial_bytes
+   * bytes, which may be 0: GPTC_KV_COUNTERS int32 that are 0 between kernels,
+   * then whatever kernels make of it. */
+  char *partials;
+  int64_t partial_bytes;
 } gptc_kv_view;
+enum { GPTC_KV_COUNTERS = 1024 };
 
 /* A size: bytes times the product of up to three dynamic dimensions (index into
  * the entry's dims, -1: none). */
@@ -165,8 +171,9 @@ typedef struct gptc_weight_desc {
 
 typedef struct gptc_kv_desc {
   /* block_bytes: keys and values of one page, layer and head; element:
-   * gptc_dtype f32, bf16 or f16 */
-  int64_t layers, heads, head_dim, page, block_bytes, element;
+   * gptc_dtype f32, bf16 or f16; partial_bytes: of gptc_kv_view's partials for
+   * each page of a session of several threads, beside the counters */
+  int64_t layers, heads, head_dim, page, block_bytes, element, partial_bytes;
 } gptc_kv_desc;
 
 /* Row pitch of cached values in elements, and bytes of a block. */

@@ -202,6 +202,7 @@ struct Session {
   void **args;                  ///< of one call
   void **params;                ///< of one launch: pointers to what it takes
   gptc_kv_view *views;          ///< [layers]
+  char *partials;               ///< gptc_kv_view's
   Workspace stepSpace, runSpace;
   Block scratch;
   uint64_t scratchStride; ///< bytes per thread

@@ -86,6 +86,16 @@ struct Carver {
 };
 } // namespace
 
+/// Of gptc_kv_view::partials: only threads of the CPU have parts to put together.
+static int64_t partialBytes(const Session &session) {
+  const gptc_kv_desc &kv = programOf(*session.model).kv;
+  if (!session.step || onDevice() || session.limits.threads < 2 ||
+      !kv.partial_bytes)
+    return 0;
+  return saturatingAdd(GPTC_KV_COUNTERS * sizeof(int32_t),
+                       saturatingMul(session.limits.pages, kv.partial_bytes));
+}
+
 static void carve(Session &session, Carver &carver) {
   const gptc_program &program = programOf(*session.model);
   const gptc_limits &limits = session.limits;
@@ -110,6 +120,7 @@ static void carve(Session &session, Carver &carver) {
     carver.array(cache.table, saturatingMul(cache.sequences, cache.maxPages));
   }
   session.mirroredBytes = carver.bytes;
+  carver.array(session.partials, partialBytes(session));
   carver.array(session.args, args);
   // Beside the arguments a launch takes scratch memory and dimensions.
   carver.array(session.params, args + 1 + maxCallDims);
@@ -160,7 +171,10 @@ static bool allocateStep(Session &session) {
     session.views[l] = {cache.pool +
                             l * program.kv.heads * program.kv.block_bytes,
                         forKernels(session, cache.table), cache.maxPages,
-                        forKernels(session, session.runs), 0};
+                        forKernels(session, session.runs),
+                        0,
+                        session.partials,
+                        partialBytes(session)};
 
   const gptc_entry_desc &step = *session.step;
   bool single = step.kind == GPTC_ENTRY_STEP_SINGLE;

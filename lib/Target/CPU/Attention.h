@@ -45,7 +45,7 @@ struct AttentionPlan {
   int64_t slope;    ///< alibi: [R]
   int64_t maskRows; ///< of each mask: [R] i64, offset of the row in it
   int64_t scores;   ///< [B][sPitch]
-  int64_t part;     ///< o [B][Dv]
+  int64_t part;     ///< a ChunkPart of B rows
   int64_t lanewise; ///< [B][lanes]: of each row, its maxima or sums by lane
   int64_t reference; ///< m [B], 0 where the row sees nothing
   int64_t oldFactor, newFactor; ///< a, b [B]
@@ -55,6 +55,8 @@ struct AttentionPlan {
   int64_t bytes;
 
   int64_t pages() const { return chunk / page; }
+  /// Bytes of a ChunkPart of `rows` rows.
+  int64_t partBytes(int64_t rows) const;
 };
 
 /// A product's register tile: rows x vectors of columns.
@@ -90,11 +92,20 @@ struct Query {
   Values maskRows; // offset of the row in each mask
 };
 
+/// What a chunk's softmax leaves of some rows: m and l, each of whole vectors
+/// of rows, and o [rows][Dv].
+struct ChunkPart {
+  /// Of room for `rows` rows at an address.
+  ChunkPart(Emitter &e, const AttentionPlan &p, Value at, int64_t rows);
+  Value maximum, sum, output;
+};
+
 /// The keys of a chunk against rows from row0 on, at most a block.
 struct BlockRange {
   Value row0, rows; // in the tile
   Value keyBase;    // of the chunk
   Value from;       // first key of it that is computed, a page's first
+  ChunkPart part;
 };
 
 class Attention {
@@ -122,6 +133,10 @@ public:
   /// Takes in the chunk of keys from keyBase on, whose pages lie at keyPages
   /// and valuePages.
   void chunk(Value rows, Value keyBase);
+  /// What chunk does, apart: the chunk's own softmax of `rows` rows, at most a
+  /// block, that all see some of its keys, and taking it in.
+  void computePart(Value rows, Value keyBase, const ChunkPart &part);
+  void takePart(Value rows, const ChunkPart &part);
   void finish(Value row, Value out);
 
 private:
@@ -137,20 +152,39 @@ private:
   Value seen(Value row, Value keyBase);
   void scoresOf(const BlockRange &b);
   void valuesOf(const BlockRange &b);
-  void merge(const BlockRange &b);
+  /// Runs body if any row sees a key of the chunk; `whole`: all rows see all.
+  void ifSeen(BlockRange b,
+              llvm::function_ref<void(const BlockRange &, Value whole)> body);
+  void compute(const BlockRange &b, Value whole);
+  void merge(Value row0, Value rows, const ChunkPart &part);
 
   // OnlineSoftmax.cpp
   void softmax(const BlockRange &b, Value whole);
   Value score(Value s, Value row, Value key);
-  Value vectorMaximum(Value s, const BlockRange &b, Value row, Value i,
-                      bool hides);
-  void rowMaximum(const BlockRange &b, Value row, bool whole);
-  void rowExponentials(const BlockRange &b, Value row, bool whole);
-  void takeMaxima(const BlockRange &b, Value row);
-  void takeSums(const BlockRange &b, Value row);
+  Value rowScore(Value s, const BlockRange &b, Value row, Value first);
+  void rowMaximum(const BlockRange &b, Value row, Value to);
+  void rowExponentials(const BlockRange &b, Value row, Value to);
+  void findMaxima(const BlockRange &b, Value row);
+  void takeSums(Value row0, Value row, const ChunkPart &part);
   Value lastVector(const BlockRange &b, Value row);
   Value power(Value difference);
   Value reduceRows(Value row, llvm::function_ref<Value(Value, Value)> combine);
 };
+
+/// Tokens of a tile when `threads` share `rows` rows: fewer than the plan's
+/// where there would be too few tiles to share.
+Value tileTokens(Emitter &e, const AttentionPlan &p, Value rows, Value threads);
+/// Tile number `item` of `heads` times `tiles`, head by head. Later tiles see
+/// more keys: in turns from the last to the first and back, so that threads
+/// that take every threads-th item, or a range, have about the same to do.
+std::pair<Value, Value> headAndTile(Emitter &e, Value item, Value tiles);
+/// body(row, t, g) of each row of a tile of `tokens` tokens.
+void eachRow(Emitter &e, const AttentionPlan &p, Value tokens,
+             llvm::function_ref<void(Value row, Value t, Value g)> body);
+
+void emitCachedAttention(Emitter &e, KernelContext &c,
+                         gpt::FlashAttentionOp op, const AttentionPlan &p);
+void emitDenseAttention(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
+                        const AttentionPlan &p);
 
 } // namespace gptc::cpu

@@ -43,7 +43,7 @@ AttentionPlan::AttentionPlan(gpt::KernelOp kernel, const TargetDesc &t)
   slope = place(alibi * rows * 4);
   maskRows = place(maskCount * rows * 8);
   scores = place(block * sPitch * 4);
-  part = place(block * dv * 4);
+  part = place(partBytes(block));
   lanewise = place(block * lanes * 4);
   reference = place(block * 4);
   oldFactor = place(block * 4);
@@ -53,6 +53,15 @@ AttentionPlan::AttentionPlan(gpt::KernelOp kernel, const TargetDesc &t)
   keys = place(dense * chunk * d * 4);
   values = place(copiesValues * chunk * dv * 4);
 }
+
+int64_t AttentionPlan::partBytes(int64_t rows) const {
+  return (2 * ((rows + 15) / 16 * 16) + rows * dv) * 4;
+}
+
+ChunkPart::ChunkPart(Emitter &e, const AttentionPlan &p, Value at,
+                     int64_t rows)
+    : maximum(at), sum(e.at(at, (rows + 15) / 16 * 16 * 4)),
+      output(e.at(at, p.partBytes(rows) - rows * p.dv * 4)) {}
 
 Attention::Attention(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
                      const AttentionPlan &p)
@@ -108,19 +117,30 @@ Value Attention::seen(Value row, Value keyBase) {
   return e.min(e.max(keys, e.cst(0)), e.cst(p.chunk));
 }
 
-/// body(row, R) for tiles of at most `most` rows that cover rows [from, to).
+/// body(row, R) for tiles of at most `most` rows that cover rows [from, to),
+/// some of them twice.
 static void coverRows(Emitter &e, Value from, Value to, int64_t most,
                       function_ref<void(Value, int64_t)> body) {
-  // 24 12 6 3 1 or 8 4 2 1
-  for (int64_t r = most; r >= 1; r /= 2) {
-    Value whole = e.mul(e.div(e.sub(to, from), r), r);
-    Value next = e.add(from, whole);
-    e.loop(from, next, r, [&](Value row) { body(row, r); });
-    from = next;
-  }
+  Value rows = e.sub(to, from);
+  e.ifThen(
+      e.le(e.cst(most), rows),
+      [&] {
+        e.loop(e.cst(0), rows, most, [&](Value row) {
+          // The last tile ends with the rows.
+          body(e.add(from, e.min(row, e.sub(rows, most))), most);
+        });
+      },
+      [&] { // 12 6 3 1, or 4 2 1
+        Value row = from;
+        for (int64_t r = most / 2; r >= 1; r /= 2) {
+          Value next = e.add(row, e.mul(e.div(e.sub(to, row), r), r));
+          e.loop(row, next, r, [&](Value at) { body(at, r); });
+          row = next;
+        }
+      });
 }
 
-// Page by page, so that it stays in L1 while the rows pass it; of the keys that
+// Scores, page by page, so that it stays in L1 while the rows pass it; of the keys that
 // a tile sees, whole vectors.
 void Attention::scoresOf(const BlockRange &b) {
   Value to = e.add(b.row0, b.rows);
@@ -163,7 +183,7 @@ void Attention::valuesOf(const BlockRange &b) {
                 Value inBlock = e.sub(row, b.row0);
                 Value keys = e.sub(seen(e.add(row, rows - 1), b.keyBase), b.from);
                 Value s = elem(p.scores, e.add(e.mul(inBlock, p.sPitch), b.from));
-                Value out = e.at(elem(p.part, e.mul(inBlock, p.dv)), column * 4);
+                Value out = e.at(e.elem(b.part.output, e.mul(inBlock, p.dv)), column * 4);
                 callValues(e, p, {rows, tile.vectors}, s, pages, column, keys,
                            out, /*stream=*/rows < tile.rows);
               });
@@ -171,15 +191,17 @@ void Attention::valuesOf(const BlockRange &b) {
   }
 }
 
-// O' = O a + o b
-void Attention::merge(const BlockRange &b) {
-  e.loop(e.cst(0), b.rows, 1, [&](Value row) {
+// L' = L a + l b, O' = O a + o b
+void Attention::merge(Value row0, Value rows, const ChunkPart &part) {
+  e.loop(e.cst(0), rows, p.lanes,
+         [&](Value row) { takeSums(row0, row, part); });
+  e.loop(e.cst(0), rows, 1, [&](Value row) {
     auto factor = [&](int64_t at) {
       return e.splat(e.load(e.f32(), elem(at, row)), p.lanes);
     };
     Value before = factor(p.oldFactor), now = factor(p.newFactor);
-    Value from = elem(p.part, e.mul(row, p.dv)),
-          to = elem(p.output, e.mul(e.add(b.row0, row), p.dv));
+    Value from = e.elem(part.output, e.mul(row, p.dv)),
+          to = elem(p.output, e.mul(e.add(row0, row), p.dv));
     e.loop(e.cst(0), e.cst(p.dv), p.lanes, [&](Value i) {
       Type vt = e.vec(e.f32());
       Value o = e.load(vt, e.elem(from, i)), at = e.elem(to, i);
@@ -188,31 +210,50 @@ void Attention::merge(const BlockRange &b) {
   });
 }
 
+void Attention::ifSeen(BlockRange b,
+                       function_ref<void(const BlockRange &, Value)> body) {
+  Value last = e.sub(e.add(b.row0, b.rows), 1);
+  Value first = e.sub(word(p.limit, b.row0), b.keyBase),
+        end = seen(last, b.keyBase);
+  Value some = e.lt(e.cst(0), end), whole = e.le(e.cst(p.chunk), first);
+  if (window) {
+    auto hidden = [&](Value row) {
+      Value seenFrom = e.sub(word(p.limit, row), e.add(b.keyBase, *window));
+      return e.max(seenFrom, e.cst(0));
+    };
+    Value before = hidden(b.row0);
+    some = e.both(some, e.lt(before, end));
+    whole = e.both(whole, e.eq(hidden(last), e.cst(0)));
+    b.from = e.mul(e.div(before, p.page), p.page);
+  }
+  e.ifThen(some, [&] { body(b, whole); });
+}
+
+void Attention::compute(const BlockRange &b, Value whole) {
+  scoresOf(b);
+  softmax(b, whole);
+  valuesOf(b);
+}
+
 void Attention::chunk(Value rows, Value keyBase) {
+  ChunkPart part(e, p, place(p.part), p.block);
   e.loop(e.cst(0), rows, p.block, [&](Value row0) {
-    BlockRange b{row0, e.min(e.cst(p.block), e.sub(rows, row0)), keyBase,
-                 e.cst(0)};
-    Value first = e.sub(word(p.limit, row0), keyBase),
-          last = seen(e.sub(e.add(row0, b.rows), 1), keyBase);
-    Value some = e.lt(e.cst(0), last), whole = e.le(e.cst(p.chunk), first);
-    if (window) {
-      auto hidden = [&](Value row) {
-        return e.max(e.sub(word(p.limit, row), e.add(keyBase, *window)),
-                     e.cst(0));
-      };
-      Value before = hidden(row0);
-      some = e.both(some, e.lt(before, last));
-      b.from = e.mul(e.div(before, p.page), p.page);
-      Value all = e.eq(hidden(e.sub(e.add(row0, b.rows), 1)), e.cst(0));
-      whole = e.both(whole, all);
-    }
-    e.ifThen(some, [&] {
-      scoresOf(b);
-      softmax(b, whole);
-      valuesOf(b);
-      merge(b);
-    });
+    Value count = e.min(e.cst(p.block), e.sub(rows, row0));
+    ifSeen({row0, count, keyBase, e.cst(0), part},
+           [&](const BlockRange &b, Value whole) {
+             compute(b, whole);
+             merge(b.row0, b.rows, part);
+           });
   });
+}
+
+void Attention::computePart(Value rows, Value keyBase, const ChunkPart &part) {
+  ifSeen({e.cst(0), rows, keyBase, e.cst(0), part},
+         [&](const BlockRange &b, Value whole) { compute(b, whole); });
+}
+
+void Attention::takePart(Value rows, const ChunkPart &part) {
+  merge(e.cst(0), rows, part);
 }
 
 void Attention::finish(Value row, Value out) {
@@ -228,6 +269,50 @@ void Attention::finish(Value row, Value out) {
   });
 }
 
+void gptc::cpu::eachRow(Emitter &e, const AttentionPlan &p, Value tokens,
+                        function_ref<void(Value, Value, Value)> body) {
+  e.loop(e.cst(0), tokens, 1, [&](Value t) {
+    e.loop(e.cst(0), e.cst(p.groups), 1,
+           [&](Value g) { body(e.add(e.mul(t, p.groups), g), t, g); });
+  });
+}
+
+Value gptc::cpu::tileTokens(Emitter &e, const AttentionPlan &p, Value rows,
+                            Value threads) {
+  const int64_t blockTokens = std::max<int64_t>(1, p.block / p.groups);
+  // Six tiles a thread, in whole blocks.
+  Value most = arith::DivUIOp::create(
+      e.b, e.loc, rows, e.mul(threads, 6 * p.groups * blockTokens));
+  most = e.mul(e.add(most, 1), blockTokens);
+  return e.min(most, e.cst(p.tokens));
+}
+
+std::pair<Value, Value> gptc::cpu::headAndTile(Emitter &e, Value item,
+                                               Value tiles) {
+  Value head = arith::DivUIOp::create(e.b, e.loc, item, tiles);
+  Value tile = e.sub(item, e.mul(head, tiles));
+  Value back = e.sub(e.sub(tiles, 1), tile);
+  return {head, e.select(e.eq(e.rem(head, 2), e.cst(0)), back, tile)};
+}
+
+LogicalResult gptc::cpu::emitAttention(Emitter &e, KernelContext &c,
+                                       gpt::FlashAttentionOp op) {
+  AttentionPlan p(c.kernel, e.target);
+  if (op.getCache())
+    emitCachedAttention(e, c, op, p);
+  else
+    emitDenseAttention(e, c, op, p);
+  return success();
+}
+
 int64_t gptc::cpu::attentionScratch(gpt::KernelOp kernel, const TargetDesc &t) {
   return AttentionPlan(kernel, t).bytes;
+}
+
+int64_t gptc::cpu::attentionPartBytes(gpt::KernelOp kernel,
+                                      const TargetDesc &t) {
+  AttentionPlan p(kernel, t);
+  auto op = cast<gpt::FlashAttentionOp>(kernel.kernelOp());
+  return p.dense ? 0
+                 : op.getCache().getType().getHeads() * p.partBytes(p.groups);
 }

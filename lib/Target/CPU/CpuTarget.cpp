@@ -74,6 +74,13 @@ LogicalResult gptc::lowerToLLVMDialect(ModuleOp module) {
   return pm.run(module);
 }
 
+int64_t gptc::kernelPartialBytes(gpt::KernelOp kernel,
+                                 const TargetDesc &target) {
+  return isa<gpt::FlashAttentionOp>(kernel.kernelOp())
+             ? attentionPartBytes(kernel, target)
+             : 0;
+}
+
 int64_t gptc::kernelScratchBytes(gpt::KernelOp kernel,
                                  const TargetDesc &target) {
   Operation *op = kernel.kernelOp();

@@ -31,6 +31,8 @@ void emitNormRow(Emitter &e, const NormRow &norm, Value row, Value to);
 /// Bytes of scratch per thread.
 int64_t gemmScratch(gpt::KernelOp kernel, const TargetDesc &t);
 int64_t attentionScratch(gpt::KernelOp kernel, const TargetDesc &t);
+/// Bytes of what attention over the KV cache keeps of a chunk, for all heads.
+int64_t attentionPartBytes(gpt::KernelOp kernel, const TargetDesc &t);
 
 /// A tensor whose dimensions are the last ones of another's, each equal or a
 /// static 1: a mask of scores. An argument of the kernel or a constant in it.

@@ -7,12 +7,28 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace gptc;
 using namespace gptc::cpu;
 
 static constexpr double log2e = 1.44269504088896341;
+
+/// 0, 1, ... as i32.
+static Value laneNumbers(Emitter &e) {
+  SmallVector<int32_t> index(e.target.lanes);
+  std::iota(index.begin(), index.end(), 0);
+  return arith::ConstantOp::create(
+      e.b, e.loc,
+      DenseElementsAttr::get(e.vec(e.i32()), ArrayRef<int32_t>(index)));
+}
+
+/// An i64 below 2^31 in every lane, as i32.
+static Value everyLane(Emitter &e, Value x) {
+  return e.splat(arith::TruncIOp::create(e.b, e.loc, e.i32(), x),
+                 e.target.lanes);
+}
 
 // A vector of products as scores; `key` is that of the first lane.
 Value Attention::score(Value s, Value row, Value key) {
@@ -42,68 +58,63 @@ Value Attention::power(Value difference) {
   return emitExp2(e, difference);
 }
 
-// Vectors of scores that are read for a row: up to the last key that any row
-// of its tile of outputs sees.
+// Vectors of scores that are read for the rows of a vector from `row` on: up to
+// the last key that any row of their tiles of outputs sees.
 Value Attention::lastVector(const BlockRange &b, Value row) {
   int64_t most = 1;
   for (AttentionTile tile : attentionTiles(p, p.dv))
     most = std::max(most, tile.rows);
-  Value last = e.min(e.add(row, most - 1), e.sub(e.add(b.row0, b.rows), 1));
+  Value last = e.min(e.add(row, p.lanes + most - 2),
+                     e.sub(e.add(b.row0, b.rows), 1));
   return e.ceilDiv(seen(last, b.keyBase), p.lanes);
 }
 
-// Vector i of a row's scores, -inf where a key is hidden.
-Value Attention::vectorMaximum(Value s, const BlockRange &b, Value row,
-                               Value i, bool hides) {
-  Type vt = e.vec(e.f32());
-  Value first = e.mul(i, p.lanes), at = e.elem(s, first);
-  Value x = e.load(vt, at);
-  if (!p.plain)
-    x = score(x, row, e.add(b.keyBase, first));
-  if (hides) {
-    Value visible = e.sub(e.sub(word(p.limit, row), b.keyBase), first);
-    x = e.select(visibleLanes(e, visible, window), x, e.infinity(vt, true));
-  }
-  if (hides || !p.plain)
-    e.store(x, at);
-  return x;
+// A vector of a row's scores from key `first` of the chunk on.
+Value Attention::rowScore(Value s, const BlockRange &b, Value row,
+                          Value first) {
+  Value x = e.load(e.vec(e.f32()), e.elem(s, first));
+  return p.plain ? x : score(x, row, e.add(b.keyBase, first));
 }
 
-// `whole`: every key of the chunk is seen.
-void Attention::rowMaximum(const BlockRange &b, Value row, bool whole) {
+// `to`: vectors that the row has, whose keys it may not all see; null if it
+// sees the whole chunk.
+void Attention::rowMaximum(const BlockRange &b, Value row, Value to) {
   Type vt = e.vec(e.f32());
-  Value inBlock = e.sub(row, b.row0);
+  Value inBlock = e.sub(row, b.row0), none = e.infinity(vt, true);
   Value s = elem(p.scores, e.mul(inBlock, p.sPitch));
-  Value best = e.infinity(vt, true);
-  auto run = [&](Value from, Value to, bool hides) {
-    best = e.loop(from, to, 1, Values{best},
-                  [&](Value i, ValueRange carried) -> Values {
-                    Value x = vectorMaximum(s, b, row, i, hides);
-                    return {e.fmax(carried[0], x)};
-                  })[0];
-  };
-  if (whole && p.plain) {
-    for (int64_t i = 0; i < p.chunk / p.lanes; ++i)
-      best = e.fmax(best, vectorMaximum(s, b, row, e.cst(i), false));
-  } else if (whole) {
-    run(e.cst(0), e.cst(p.chunk / p.lanes), false);
-  } else {
-    Value from = e.div(b.from, p.lanes), to = lastVector(b, row);
-    Value begin = from; // of the vectors that the row sees all of
-    if (window) {
-      Value hidden = e.sub(word(p.limit, row), e.add(b.keyBase, *window));
-      hidden = e.min(e.max(hidden, e.cst(0)), e.cst(p.chunk));
-      begin = e.min(e.max(e.ceilDiv(hidden, p.lanes), from), to);
-      run(from, begin, true);
+  Value best = none;
+  if (!to) {
+    for (int64_t i = 0; i < p.chunk; i += p.lanes) {
+      Value x = rowScore(s, b, row, e.cst(i));
+      if (!p.plain)
+        e.store(x, e.at(s, i * 4));
+      best = e.fmax(best, x);
     }
-    Value end = e.max(e.div(seen(row, b.keyBase), p.lanes), begin);
-    run(begin, end, false);
-    run(end, to, true);
+  } else {
+    auto wide = [&](Value keys) { // of the chunk
+      return everyLane(e, e.max(e.min(keys, e.cst(p.chunk)), e.cst(0)));
+    };
+    Value limit = e.sub(word(p.limit, row), b.keyBase), end = wide(limit),
+          begin = window ? wide(e.sub(limit, *window)) : Value();
+    auto below = [&](Value x, Value y) {
+      return Value(arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::slt,
+                                         x, y));
+    };
+    best = e.loop(
+        b.from, e.mul(to, p.lanes), p.lanes, Values{best},
+        [&](Value first, ValueRange carried) -> Values {
+          Value key = e.add(laneNumbers(e), everyLane(e, first));
+          Value x = e.select(below(key, end), rowScore(s, b, row, first), none);
+          if (window)
+            x = e.select(below(key, begin), none, x);
+          e.store(x, e.elem(s, first));
+          return {e.fmax(carried[0], x)};
+        })[0];
   }
   e.store(best, elem(p.lanewise, e.mul(inBlock, p.lanes)));
 }
 
-void Attention::rowExponentials(const BlockRange &b, Value row, bool whole) {
+void Attention::rowExponentials(const BlockRange &b, Value row, Value to) {
   Type vt = e.vec(e.f32());
   Value inBlock = e.sub(row, b.row0);
   Value s = elem(p.scores, e.mul(inBlock, p.sPitch));
@@ -115,11 +126,11 @@ void Attention::rowExponentials(const BlockRange &b, Value row, bool whole) {
     return e.fadd(total, x);
   };
   Value total = e.constFp(vt, 0);
-  if (whole)
+  if (!to)
     for (int64_t i = 0; i < p.chunk / p.lanes; ++i)
       total = step(e.cst(i), total);
   else
-    total = e.loop(e.div(b.from, p.lanes), lastVector(b, row), 1,
+    total = e.loop(e.div(b.from, p.lanes), to, 1,
                    Values{total}, [&](Value i, ValueRange carried) -> Values {
                      return {step(i, carried[0])};
                    })[0];
@@ -148,44 +159,49 @@ Value Attention::reduceRows(Value inBlock,
   return rows[0];
 }
 
-// m and M', and what they make of the sums so far and of the chunk's.
-void Attention::takeMaxima(const BlockRange &b, Value inBlock) {
-  Type vt = e.vec(e.f32());
-  Value none = e.infinity(vt, true), zero = e.constFp(vt, 0);
-  Value m = reduceRows(inBlock, [&](Value x, Value y) { return e.fmax(x, y); });
-  Value at = elem(p.maximum, e.add(b.row0, inBlock)), old = e.load(vt, at);
-  Value next = e.fmax(old, m);
-  // A row that has seen no key yet: any finite reference will do, its
-  // exponentials are all 0.
-  auto finite = [&](Value x) {
-    return e.select(arith::CmpFOp::create(e.b, e.loc,
-                                          arith::CmpFPredicate::OEQ, x, none),
-                    zero, x);
-  };
-  Value reference = finite(next);
-  e.store(next, at);
-  e.store(finite(m), elem(p.reference, inBlock));
-  e.store(power(e.fsub(old, reference)), elem(p.oldFactor, inBlock));
-  e.store(power(e.fsub(m, reference)), elem(p.newFactor, inBlock));
+/// x, 0 in place of -inf: for rows that have seen no key yet any finite
+/// reference will do, since their exponentials are all 0.
+static Value finite(Emitter &e, Value x) {
+  Value none = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ, x,
+                                     e.infinity(x.getType(), true));
+  return e.select(none, e.constFp(x.getType(), 0), x);
 }
 
-void Attention::takeSums(const BlockRange &b, Value inBlock) {
+void Attention::findMaxima(const BlockRange &b, Value inBlock) {
+  Value m = reduceRows(inBlock, [&](Value x, Value y) { return e.fmax(x, y); });
+  e.store(m, e.elem(b.part.maximum, inBlock));
+  e.store(finite(e, m), elem(p.reference, inBlock));
+}
+
+// M', a, b and L' of a vector of rows.
+void Attention::takeSums(Value row0, Value row, const ChunkPart &part) {
   Type vt = e.vec(e.f32());
-  Value l = reduceRows(inBlock, [&](Value x, Value y) { return e.fadd(x, y); });
-  Value at = elem(p.sum, e.add(b.row0, inBlock));
-  Value before = e.fmul(e.load(vt, at), e.load(vt, elem(p.oldFactor, inBlock)));
-  e.store(e.fma(l, e.load(vt, elem(p.newFactor, inBlock)), before), at);
+  Value m = e.load(vt, e.elem(part.maximum, row)),
+        l = e.load(vt, e.elem(part.sum, row));
+  Value maximum = elem(p.maximum, e.add(row0, row)),
+        sum = elem(p.sum, e.add(row0, row));
+  Value old = e.load(vt, maximum), next = e.fmax(old, m);
+  Value reference = finite(e, next);
+  Value before = power(e.fsub(old, reference)),
+        now = power(e.fsub(m, reference));
+  e.store(next, maximum);
+  e.store(e.fma(l, now, e.fmul(e.load(vt, sum), before)), sum);
+  e.store(before, elem(p.oldFactor, row));
+  e.store(now, elem(p.newFactor, row));
 }
 
 void Attention::softmax(const BlockRange &b, Value whole) {
   auto rows = [&](bool all) {
     e.loop(e.cst(0), b.rows, p.lanes, [&](Value first) {
       Value from = e.add(b.row0, first),
-            to = e.min(e.add(from, p.lanes), e.add(b.row0, b.rows));
-      e.loop(from, to, 1, [&](Value row) { rowMaximum(b, row, all); });
-      takeMaxima(b, first);
-      e.loop(from, to, 1, [&](Value row) { rowExponentials(b, row, all); });
-      takeSums(b, first);
+            end = e.min(e.add(from, p.lanes), e.add(b.row0, b.rows));
+      Value to = all ? Value() : lastVector(b, from);
+      e.loop(from, end, 1, [&](Value row) { rowMaximum(b, row, to); });
+      findMaxima(b, first);
+      e.loop(from, end, 1, [&](Value row) { rowExponentials(b, row, to); });
+      Value l = reduceRows(
+          first, [&](Value x, Value y) { return e.fadd(x, y); });
+      e.store(l, e.elem(b.part.sum, first));
     });
   };
   e.ifThen(whole, [&] { rows(true); }, [&] { rows(false); });

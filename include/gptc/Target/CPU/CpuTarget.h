@@ -46,4 +46,7 @@ mlir::LogicalResult emitCode(llvm::Module &module, const TargetDesc &target,
 /// none).
 int64_t kernelScratchBytes(gpt::KernelOp kernel, const TargetDesc &target);
 
+/// gptc_kv_desc::partial_bytes that the scheduled kernel asks for.
+int64_t kernelPartialBytes(gpt::KernelOp kernel, const TargetDesc &target);
+
 } // namespace gptc
