@@ -17,7 +17,23 @@ gpt.kernel @missing(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = 
 // -----
 
 // expected-error @below {{schedule: expected 'key_block' to be the cache's page of 64, got 32}}
-gpt.kernel @block(%q: tensor<9x?x64xf32>, %k: tensor<3x?x64xf32>, %v: tensor<3x?x64xf32>) -> tensor<9x?x64xf32> schedule {key_block = 32 : i64, tokens = 16 : i64} attributes {gpt.dims = [array<i64: 9, -1, 64>, array<i64: 3, -2, 64>, array<i64: 3, -2, 64>, array<i64: 9, -1, 64>]} {
+gpt.kernel @block(%q: tensor<9x?x64xf32>, %k: tensor<3x?x64xf32>, %v: tensor<3x?x64xf32>) -> tensor<9x?x64xf32> schedule {chunk = 256 : i64, key_block = 32 : i64, row_block = 48 : i64, tokens = 16 : i64} attributes {gpt.dims = [array<i64: 9, -1, 64>, array<i64: 3, -2, 64>, array<i64: 3, -2, 64>, array<i64: 9, -1, 64>]} {
+  %o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : tensor<9x?x64xf32>, tensor<3x?x64xf32>
+  gpt.return %o : tensor<9x?x64xf32>
+}
+
+// -----
+
+// expected-error @below {{schedule: expected 'chunk' to be whole blocks of 64, got 100}}
+gpt.kernel @chunk(%q: tensor<9x?x64xf32>, %k: tensor<3x?x64xf32>, %v: tensor<3x?x64xf32>) -> tensor<9x?x64xf32> schedule {chunk = 100 : i64, key_block = 64 : i64, row_block = 48 : i64, tokens = 16 : i64} attributes {gpt.dims = [array<i64: 9, -1, 64>, array<i64: 3, -2, 64>, array<i64: 3, -2, 64>, array<i64: 9, -1, 64>]} {
+  %o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : tensor<9x?x64xf32>, tensor<3x?x64xf32>
+  gpt.return %o : tensor<9x?x64xf32>
+}
+
+// -----
+
+// expected-error @below {{schedule: expected 'row_block' to be a multiple of 48, got 40}}
+gpt.kernel @row_block(%q: tensor<9x?x64xf32>, %k: tensor<3x?x64xf32>, %v: tensor<3x?x64xf32>) -> tensor<9x?x64xf32> schedule {chunk = 256 : i64, key_block = 64 : i64, row_block = 40 : i64, tokens = 16 : i64} attributes {gpt.dims = [array<i64: 9, -1, 64>, array<i64: 3, -2, 64>, array<i64: 3, -2, 64>, array<i64: 9, -1, 64>]} {
   %o = gpt.flash_attention %q, %k, %v causal scale 0.125 groups 3 : tensor<9x?x64xf32>, tensor<3x?x64xf32>
   gpt.return %o : tensor<9x?x64xf32>
 }

@@ -44,6 +44,7 @@ struct AttentionPlan {
   int64_t position; ///< alibi: [R] i64, of the row among the keys
   int64_t slope;    ///< alibi: [R]
   int64_t maskRows; ///< of each mask: [R] i64, offset of the row in it
+  int64_t ahead;    ///< [R][2] addresses of D numbers that are soon in use
   int64_t scores;   ///< [B][sPitch]
   int64_t part;     ///< a ChunkPart of B rows
   int64_t lanewise; ///< [B][lanes]: of each row, its maxima or sums by lane
@@ -89,6 +90,8 @@ struct Query {
   Value limit;     // keys before this one are seen
   Value position;  // of the row among the keys
   Value head;      // query head
+  Value out;       // where its result goes
+  Value next;      // the same row of the thread's next tile
   Values maskRows; // offset of the row in each mask
 };
 
@@ -163,6 +166,7 @@ private:
   Value score(Value s, Value row, Value key);
   Value rowScore(Value s, const BlockRange &b, Value row, Value first);
   void rowMaximum(const BlockRange &b, Value row, Value to);
+  void fetchAhead(Value row);
   void rowExponentials(const BlockRange &b, Value row, Value to);
   void findMaxima(const BlockRange &b, Value row);
   void takeSums(Value row0, Value row, const ChunkPart &part);

@@ -42,6 +42,7 @@ AttentionPlan::AttentionPlan(gpt::KernelOp kernel, const TargetDesc &t)
   position = place(alibi * rows * 8);
   slope = place(alibi * rows * 4);
   maskRows = place(maskCount * rows * 8);
+  ahead = place(rows * 16);
   scores = place(block * sPitch * 4);
   part = place(partBytes(block));
   lanewise = place(block * lanes * 4);
@@ -97,6 +98,9 @@ void Attention::loadQuery(Value row, const Query &query) {
     e.store(e.constFp(vt, 0), elem(p.output, e.add(e.mul(row, p.dv), i)));
   });
   e.store(query.limit, elem(p.limit, row, 8));
+  Value ahead = elem(p.ahead, row, 16);
+  e.store(query.out, ahead);
+  e.store(query.next, e.at(ahead, 8));
   if (p.alibi) {
     Value head = e.rem(query.head, op.getAlibi()->size());
     e.store(query.position, elem(p.position, row, 8));
@@ -159,11 +163,14 @@ void Attention::scoresOf(const BlockRange &b) {
         callScores(e, p, {rows, vectors}, q, e.elem(page, column),
                    e.elem(s, column), /*stream=*/rows < main.rows);
       };
-      Value whole = e.mul(e.div(end, width), width);
+      Value vectors = e.ceilDiv(end, p.lanes);
+      Value whole = e.mul(e.div(vectors, main.vectors), width);
       e.loop(e.cst(0), whole, width,
              [&](Value column) { run(main.vectors, column); });
-      Value rest = e.ceilDiv(e.sub(end, whole), p.lanes), column = whole;
-      for (int64_t v = main.vectors; v >= 1; v /= 2) {
+      Value rest = e.rem(vectors, main.vectors), column = whole;
+      for (int64_t v : {2, 1}) { // of at most three
+        if (v >= main.vectors)
+          continue;
         Value many = e.lt(e.cst(v - 1), rest);
         e.ifThen(many, [&] { run(v, column); });
         Value done = e.select(many, e.cst(v), e.cst(0));

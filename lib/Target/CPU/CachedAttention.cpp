@@ -51,12 +51,13 @@ struct Cached {
   Value queryHead(Value head, Value g) {
     return e.add(e.mul(head, p.groups), g);
   }
-  void load(const Run &run, Value head, Value token0, Value tokens);
+  /// `next`: the first row of the next tile.
+  void load(const Run &run, Value head, Value token0, Value tokens, Value next);
   void pages(const Run &run, Value head, Value keyBase, Value visible);
   void finish(const Run &run, Value head, Value token0, Value tokens);
 
   void shareTiles(KernelContext &c);
-  void tile(const Run &run, Value head, Value token0, Value most);
+  void tile(const Run &run, Value head, Value token0, Value most, Value next);
 
   // Single tokens by chunks of keys.
   /// First chunk of a run's token, and the end of its chunks.
@@ -81,13 +82,16 @@ void Cached::pages(const Run &run, Value head, Value keyBase, Value visible) {
   });
 }
 
-void Cached::load(const Run &run, Value head, Value token0, Value tokens) {
+void Cached::load(const Run &run, Value head, Value token0, Value tokens,
+                  Value next) {
   a.begin();
   eachRow(e, p, tokens, [&](Value row, Value t, Value g) {
     Value token = e.add(token0, t), h = queryHead(head, g);
     Value at = address(q, e.add(run.first, token), h);
     Value position = e.add(run.position, token);
-    a.loadQuery(row, {at, e.add(position, 1), position, h, {}});
+    a.loadQuery(row, {at, e.add(position, 1), position, h,
+                      address(out, e.add(run.first, token), h),
+                      address(next, t, g), {}});
   });
 }
 
@@ -98,12 +102,13 @@ void Cached::finish(const Run &run, Value head, Value token0, Value tokens) {
   });
 }
 
-void Cached::tile(const Run &run, Value head, Value token0, Value most) {
+void Cached::tile(const Run &run, Value head, Value token0, Value most,
+                  Value next) {
   Value tokens = e.min(most, e.sub(run.count, token0));
   // Keys that the tile's first token sees, and its last.
   Value visible0 = e.add(e.add(run.position, token0), 1),
         visible = e.sub(e.add(visible0, tokens), 1);
-  load(run, head, token0, tokens);
+  load(run, head, token0, tokens, next);
   e.loop(a.firstChunk(visible0), e.ceilDiv(visible, p.chunk), 1,
          [&](Value index) {
            Value keyBase = e.mul(index, p.chunk);
@@ -132,7 +137,7 @@ void Cached::units(const Run &run, Value head, Value item, Value unit0,
                       p.partBytes(p.groups));
     return ChunkPart(e, p, at, p.groups);
   };
-  load(run, head, e.cst(0), e.cst(1));
+  load(run, head, e.cst(0), e.cst(1), q);
   e.loop(e.sub(from, base), e.sub(to, base), 1, [&](Value chunk) {
     Value keyBase = e.mul(chunk, p.chunk);
     pages(run, head, keyBase, e.add(run.position, 1));
@@ -196,7 +201,12 @@ void Cached::shareTiles(KernelContext &c) {
                  e.b, e.loc, e.add(carried[0], item), c.threads);
              e.ifThen(e.eq(turn, c.thread), [&] {
                auto [head, tile] = headAndTile(e, item, tiles);
-               this->tile(run, head, e.mul(tile, most), most);
+               auto [nextHead, nextTile] =
+                   headAndTile(e, e.add(item, c.threads), tiles);
+               Value next = address(
+                   q, e.add(run.first, e.mul(nextTile, most)),
+                   queryHead(nextHead, e.cst(0)));
+               this->tile(run, head, e.mul(tile, most), most, next);
              });
            });
            return {e.add(carried[0], items)};

@@ -68,7 +68,8 @@ void Dense::tile(Value head, Value token0, Value most) {
     for (const Repeated &mask : a.masks)
       maskRows.push_back(mask.row(e, scoreRow, shape));
     a.loadQuery(row, {address(q, t, g), causal ? e.add(visible0, t) : visible0,
-                      e.add(position0, t), queryHead(g), maskRows});
+                      e.add(position0, t), queryHead(g), address(out, t, g),
+                      e.elem(address(q, t, g), e.mul(most, p.d)), maskRows});
   });
   e.loop(a.firstChunk(visible0), e.ceilDiv(visible, p.chunk), 1,
          [&](Value index) {

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
+#include "MicroKernel.h"
 #include <numeric>
 
 using namespace mlir;
@@ -114,6 +115,15 @@ void Attention::rowMaximum(const BlockRange &b, Value row, Value to) {
   e.store(best, elem(p.lanewise, e.mul(inBlock, p.lanes)));
 }
 
+// A row's result is written and its tile's successor read at a stride of all
+// heads, which the hardware does not foresee.
+void Attention::fetchAhead(Value row) {
+  for (int64_t i = 0; i < 2; ++i) {
+    Value at = e.load(e.ptr(), e.at(elem(p.ahead, row, 16), i * 8));
+    prefetch(e, at, p.d * 4, /*cacheLevel=*/2);
+  }
+}
+
 void Attention::rowExponentials(const BlockRange &b, Value row, Value to) {
   Type vt = e.vec(e.f32());
   Value inBlock = e.sub(row, b.row0);
@@ -198,7 +208,10 @@ void Attention::softmax(const BlockRange &b, Value whole) {
       Value to = all ? Value() : lastVector(b, from);
       e.loop(from, end, 1, [&](Value row) { rowMaximum(b, row, to); });
       findMaxima(b, first);
-      e.loop(from, end, 1, [&](Value row) { rowExponentials(b, row, to); });
+      e.loop(from, end, 1, [&](Value row) {
+        fetchAhead(row);
+        rowExponentials(b, row, to);
+      });
       Value l = reduceRows(
           first, [&](Value x, Value y) { return e.fadd(x, y); });
       e.store(l, e.elem(b.part.sum, first));
