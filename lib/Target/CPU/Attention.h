@@ -10,9 +10,9 @@
 // as the online softmax of Milakov and Gimelshein (arXiv:1805.02867) in flash
 // attention (arXiv:2205.14135). A row's bits depend on its own keys only, not
 // on the batch, the split or the threads; a chunk that it sees nothing of
-// leaves its bits alone. Rows of a tile: `tokens` consecutive tokens x the query
-// heads of the KV head, so that later rows never see fewer keys. A chunk's keys
-// are pages as the KV cache has them: keys [D][P], values [P][Dv].
+// leaves its bits alone. Rows of a tile: `tokens` consecutive tokens x the
+// query heads of the KV head, so that later rows never see fewer keys. A
+// chunk's keys are pages as the KV cache has them: keys [D][P], values [P][Dv].
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -32,27 +32,27 @@ struct AttentionPlan {
   /// Scores are only scaled, so that the scale, with log2 e, can be q's.
   bool plain;
   unsigned maskCount;
-  int64_t rows;     ///< R, whole blocks
-  int64_t qPitch;   ///< elements from a row of q to the next
-  int64_t sPitch;   ///< elements from a row of scores to the next
+  int64_t rows;   ///< R, whole blocks
+  int64_t qPitch; ///< elements from a row of q to the next
+  int64_t sPitch; ///< elements from a row of scores to the next
 
-  int64_t q;        ///< [R][qPitch], scaled
-  int64_t output;   ///< O [R][Dv]
-  int64_t maximum;  ///< M [R]
-  int64_t sum;      ///< L [R]
-  int64_t limit;    ///< [R] i64: keys that the row sees
-  int64_t position; ///< alibi: [R] i64, of the row among the keys
-  int64_t slope;    ///< alibi: [R]
-  int64_t maskRows; ///< of each mask: [R] i64, offset of the row in it
-  int64_t ahead;    ///< [R][2] addresses of D numbers that are soon in use
-  int64_t scores;   ///< [B][sPitch]
-  int64_t part;     ///< a ChunkPart of B rows
-  int64_t lanewise; ///< [B][lanes]: of each row, its maxima or sums by lane
+  int64_t q;         ///< [R][qPitch], scaled
+  int64_t output;    ///< O [R][Dv]
+  int64_t maximum;   ///< M [R]
+  int64_t sum;       ///< L [R]
+  int64_t limit;     ///< [R] i64: keys that the row sees
+  int64_t position;  ///< alibi: [R] i64, of the row among the keys
+  int64_t slope;     ///< alibi: [R]
+  int64_t maskRows;  ///< of each mask: [R] i64, offset of the row in it
+  int64_t ahead;     ///< [R][2] addresses of D numbers that are soon in use
+  int64_t scores;    ///< [B][sPitch]
+  int64_t part;      ///< a ChunkPart of B rows
+  int64_t lanewise;  ///< [B][lanes]: of each row, its maxima or sums by lane
   int64_t reference; ///< m [B], 0 where the row sees nothing
   int64_t oldFactor, newFactor; ///< a, b [B]
   int64_t keyPages, valuePages; ///< [chunk / P] addresses
-  int64_t keys;     ///< dense: [chunk / P][D][P]
-  int64_t values;   ///< dense, if they are copied: [chunk][Dv]
+  int64_t keys;                 ///< dense: [chunk / P][D][P]
+  int64_t values;               ///< dense, if they are copied: [chunk][Dv]
   int64_t bytes;
 
   int64_t pages() const { return chunk / page; }
@@ -72,8 +72,8 @@ llvm::SmallVector<AttentionTile> attentionTiles(const AttentionPlan &p,
 
 /// scores[rows][..] = q[rows][D] times columns of a page of keys. `stream`: the
 /// page is read once, from memory.
-void callScores(Emitter &e, const AttentionPlan &p, AttentionTile tile,
-                Value q, Value keys, Value scores, bool stream);
+void callScores(Emitter &e, const AttentionPlan &p, AttentionTile tile, Value q,
+                Value keys, Value scores, bool stream);
 /// o[rows][..] = probabilities[rows][count] times values from `column` on; the
 /// first key's page is valuePages[0]. Every element is one chain of
 /// multiply-adds from key to key.
@@ -186,8 +186,8 @@ std::pair<Value, Value> headAndTile(Emitter &e, Value item, Value tiles);
 void eachRow(Emitter &e, const AttentionPlan &p, Value tokens,
              llvm::function_ref<void(Value row, Value t, Value g)> body);
 
-void emitCachedAttention(Emitter &e, KernelContext &c,
-                         gpt::FlashAttentionOp op, const AttentionPlan &p);
+void emitCachedAttention(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
+                         const AttentionPlan &p);
 void emitDenseAttention(Emitter &e, KernelContext &c, gpt::FlashAttentionOp op,
                         const AttentionPlan &p);
 

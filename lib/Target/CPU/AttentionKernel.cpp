@@ -59,8 +59,7 @@ int64_t AttentionPlan::partBytes(int64_t rows) const {
   return (2 * ((rows + 15) / 16 * 16) + rows * dv) * 4;
 }
 
-ChunkPart::ChunkPart(Emitter &e, const AttentionPlan &p, Value at,
-                     int64_t rows)
+ChunkPart::ChunkPart(Emitter &e, const AttentionPlan &p, Value at, int64_t rows)
     : maximum(at), sum(e.at(at, (rows + 15) / 16 * 16 * 4)),
       output(e.at(at, p.partBytes(rows) - rows * p.dv * 4)) {}
 
@@ -144,8 +143,8 @@ static void coverRows(Emitter &e, Value from, Value to, int64_t most,
       });
 }
 
-// Scores, page by page, so that it stays in L1 while the rows pass it; of the keys that
-// a tile sees, whole vectors.
+// Scores, page by page, so that it stays in L1 while the rows pass it; of the
+// keys that a tile sees, whole vectors.
 void Attention::scoresOf(const BlockRange &b) {
   Value to = e.add(b.row0, b.rows);
   AttentionTile main = attentionTiles(p, p.page)[0];
@@ -157,8 +156,7 @@ void Attention::scoresOf(const BlockRange &b) {
       Value end = e.sub(seen(e.add(row, rows - 1), b.keyBase), key);
       end = e.min(e.max(end, e.cst(0)), e.cst(p.page));
       Value q = elem(p.q, e.mul(row, p.qPitch));
-      Value s = elem(p.scores,
-                     e.add(e.mul(e.sub(row, b.row0), p.sPitch), key));
+      Value s = elem(p.scores, e.add(e.mul(e.sub(row, b.row0), p.sPitch), key));
       auto run = [&](int64_t vectors, Value column) {
         callScores(e, p, {rows, vectors}, q, e.elem(page, column),
                    e.elem(s, column), /*stream=*/rows < main.rows);
@@ -185,15 +183,17 @@ void Attention::valuesOf(const BlockRange &b) {
   int64_t column = 0;
   for (AttentionTile tile : attentionTiles(p, p.dv)) {
     Value pages = elem(p.valuePages, e.div(b.from, p.page), 8);
-    coverRows(e, b.row0, e.add(b.row0, b.rows), tile.rows,
-              [&](Value row, int64_t rows) {
-                Value inBlock = e.sub(row, b.row0);
-                Value keys = e.sub(seen(e.add(row, rows - 1), b.keyBase), b.from);
-                Value s = elem(p.scores, e.add(e.mul(inBlock, p.sPitch), b.from));
-                Value out = e.at(e.elem(b.part.output, e.mul(inBlock, p.dv)), column * 4);
-                callValues(e, p, {rows, tile.vectors}, s, pages, column, keys,
-                           out, /*stream=*/rows < tile.rows);
-              });
+    coverRows(
+        e, b.row0, e.add(b.row0, b.rows), tile.rows,
+        [&](Value row, int64_t rows) {
+          Value inBlock = e.sub(row, b.row0);
+          Value keys = e.sub(seen(e.add(row, rows - 1), b.keyBase), b.from);
+          Value s = elem(p.scores, e.add(e.mul(inBlock, p.sPitch), b.from));
+          Value out =
+              e.at(e.elem(b.part.output, e.mul(inBlock, p.dv)), column * 4);
+          callValues(e, p, {rows, tile.vectors}, s, pages, column, keys, out,
+                     /*stream=*/rows < tile.rows);
+        });
     column += tile.vectors * p.lanes;
   }
 }

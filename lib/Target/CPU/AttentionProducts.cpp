@@ -19,8 +19,8 @@ AttentionTile gptc::cpu::attentionTile(const AttentionPlan &p,
   return {p.registers >= 32 ? of32[vectors - 1] : of16[vectors - 1], vectors};
 }
 
-SmallVector<AttentionTile>
-gptc::cpu::attentionTiles(const AttentionPlan &p, int64_t columns) {
+SmallVector<AttentionTile> gptc::cpu::attentionTiles(const AttentionPlan &p,
+                                                     int64_t columns) {
   int64_t vectors = columns / p.lanes, most = p.registers >= 32 ? 4 : 2,
           tiles = (vectors + most - 1) / most;
   SmallVector<AttentionTile> all;
@@ -60,23 +60,22 @@ static void storeTile(Emitter &e, AttentionTile tile, ValueRange acc, Value to,
 void gptc::cpu::callScores(Emitter &outer, const AttentionPlan &p,
                            AttentionTile tile, Value q, Value keys,
                            Value scores, bool stream) {
-  outer.call(
-      fmt::format("attention_scores_{}x{}_d{}_page{}_pitch{}_{}{}", tile.rows,
-                  tile.vectors * p.lanes, p.d, p.page, p.qPitch, p.sPitch,
-                  stream ? "_stream" : ""),
-      {q, keys, scores}, [&](Emitter &e, ValueRange v) {
-        Values acc = e.loop(
-            e.cst(0), e.cst(p.d), 1, zeros(e, tile),
-            [&](Value k, ValueRange carried) {
-              Value b = e.elem(v[1], e.mul(k, p.page));
-              if (stream)
-                prefetch(e, e.at(b, 32 * p.page * 4),
-                         tile.vectors * p.lanes * 4, 1);
-              return multiplyAdd(e, tile, e.elem(v[0], k), p.qPitch, b,
-                                 carried);
-            });
-        storeTile(e, tile, acc, v[2], p.sPitch);
-      });
+  outer.call(fmt::format("attention_scores_{}x{}_d{}_page{}_pitch{}_{}{}",
+                         tile.rows, tile.vectors * p.lanes, p.d, p.page,
+                         p.qPitch, p.sPitch, stream ? "_stream" : ""),
+             {q, keys, scores}, [&](Emitter &e, ValueRange v) {
+               Values acc =
+                   e.loop(e.cst(0), e.cst(p.d), 1, zeros(e, tile),
+                          [&](Value k, ValueRange carried) {
+                            Value b = e.elem(v[1], e.mul(k, p.page));
+                            if (stream)
+                              prefetch(e, e.at(b, 32 * p.page * 4),
+                                       tile.vectors * p.lanes * 4, 1);
+                            return multiplyAdd(e, tile, e.elem(v[0], k),
+                                               p.qPitch, b, carried);
+                          });
+               storeTile(e, tile, acc, v[2], p.sPitch);
+             });
 }
 
 void gptc::cpu::callValues(Emitter &outer, const AttentionPlan &p,
@@ -92,8 +91,8 @@ void gptc::cpu::callValues(Emitter &outer, const AttentionPlan &p,
         Values acc = e.loop(
             e.cst(0), v[2], p.page, zeros(e, tile),
             [&](Value first, ValueRange carried) {
-              Value page = e.load(
-                  e.ptr(), e.elem(v[1], e.div(first, p.page), 8));
+              Value page =
+                  e.load(e.ptr(), e.elem(v[1], e.div(first, p.page), 8));
               page = e.at(page, column * 4);
               Value keys = e.min(e.cst(p.page), e.sub(v[2], first));
               return e.loop(
@@ -102,9 +101,8 @@ void gptc::cpu::callValues(Emitter &outer, const AttentionPlan &p,
                     if (stream)
                       prefetch(e, e.at(b, 32 * pitch * 4),
                                tile.vectors * p.lanes * 4, 1);
-                    return multiplyAdd(e, tile,
-                                       e.elem(v[0], e.add(first, k)), p.sPitch,
-                                       b, inner);
+                    return multiplyAdd(e, tile, e.elem(v[0], e.add(first, k)),
+                                       p.sPitch, b, inner);
                   });
             });
         storeTile(e, tile, acc, v[3], p.dv);
@@ -113,8 +111,8 @@ void gptc::cpu::callValues(Emitter &outer, const AttentionPlan &p,
 
 // Rows past the last one are the last one again: they are read from where rows
 // are, and hidden later.
-void gptc::cpu::callPackKeys(Emitter &outer, const AttentionPlan &p,
-                             Value from, Value count, Value to) {
+void gptc::cpu::callPackKeys(Emitter &outer, const AttentionPlan &p, Value from,
+                             Value count, Value to) {
   outer.call(
       fmt::format("attention_pack_keys_d{}_page{}", p.d, p.page),
       {from, count, to}, [&](Emitter &e, ValueRange v) {
@@ -128,7 +126,8 @@ void gptc::cpu::callPackKeys(Emitter &outer, const AttentionPlan &p,
           }
           auto copy = [&](Value k, int64_t columns) {
             Values block;
-            Value mask = columns < n ? e.firstLanes(e.cst(columns), n) : Value();
+            Value mask =
+                columns < n ? e.firstLanes(e.cst(columns), n) : Value();
             for (Value at : rows)
               block.push_back(mask ? e.loadMasked(vt, e.elem(at, k), mask)
                                    : e.load(vt, e.elem(at, k)));

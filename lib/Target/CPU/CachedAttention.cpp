@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace gptc;
 using namespace gptc::cpu;
 
-/// Sequences' heads a thread, from which on whole ones are shared evenly enough.
+/// Sequences' heads a thread, from which on whole ones are shared evenly
+/// enough.
 static constexpr int64_t itemsPerThread = 8;
 
 namespace {
@@ -26,8 +27,8 @@ struct Run {
   Run(Emitter &e, Value runs, Value index) {
     auto field = [&](size_t offset) {
       Value at = e.at(e.elem(runs, index, sizeof(gptc_run_desc)), offset);
-      return Value(arith::ExtSIOp::create(e.b, e.loc, e.i64(),
-                                          e.load(e.i32(), at)));
+      return Value(
+          arith::ExtSIOp::create(e.b, e.loc, e.i64(), e.load(e.i32(), at)));
     };
     first = field(offsetof(gptc_run_desc, first));
     count = field(offsetof(gptc_run_desc, count));
@@ -89,9 +90,13 @@ void Cached::load(const Run &run, Value head, Value token0, Value tokens,
     Value token = e.add(token0, t), h = queryHead(head, g);
     Value at = address(q, e.add(run.first, token), h);
     Value position = e.add(run.position, token);
-    a.loadQuery(row, {at, e.add(position, 1), position, h,
+    a.loadQuery(row, {at,
+                      e.add(position, 1),
+                      position,
+                      h,
                       address(out, e.add(run.first, token), h),
-                      address(next, t, g), {}});
+                      address(next, t, g),
+                      {}});
   });
 }
 
@@ -133,8 +138,8 @@ void Cached::units(const Run &run, Value head, Value item, Value unit0,
   auto [first, end] = chunks(run);
   Value base = e.sub(unit0, first), rows = e.cst(p.groups);
   auto part = [&](Value chunk) {
-    Value at = e.elem(e.at(partials, GPTC_KV_COUNTERS * sizeof(int32_t)), e.add(base, chunk),
-                      p.partBytes(p.groups));
+    Value at = e.elem(e.at(partials, GPTC_KV_COUNTERS * sizeof(int32_t)),
+                      e.add(base, chunk), p.partBytes(p.groups));
     return ChunkPart(e, p, at, p.groups);
   };
   load(run, head, e.cst(0), e.cst(1), q);
@@ -145,15 +150,14 @@ void Cached::units(const Run &run, Value head, Value item, Value unit0,
   });
   Value counter = e.elem(partials, item);
   Value count = arith::TruncIOp::create(e.b, e.loc, e.i32(), e.sub(to, from));
-  Value before = LLVM::AtomicRMWOp::create(
-      e.b, e.loc, LLVM::AtomicBinOp::add, counter, count,
-      LLVM::AtomicOrdering::acq_rel);
-  Value done = arith::ExtSIOp::create(e.b, e.loc, e.i64(),
-                                      Value(e.add(before, count)));
+  Value before =
+      LLVM::AtomicRMWOp::create(e.b, e.loc, LLVM::AtomicBinOp::add, counter,
+                                count, LLVM::AtomicOrdering::acq_rel);
+  Value done =
+      arith::ExtSIOp::create(e.b, e.loc, e.i64(), Value(e.add(before, count)));
   e.ifThen(e.eq(done, e.sub(end, first)), [&] {
     e.store(e.constInt(e.i32(), 0), counter);
-    e.loop(first, end, 1,
-           [&](Value chunk) { a.takePart(rows, part(chunk)); });
+    e.loop(first, end, 1, [&](Value chunk) { a.takePart(rows, part(chunk)); });
     finish(run, head, e.cst(0), e.cst(1));
   });
 }
@@ -166,9 +170,8 @@ void Cached::takeUnits(const Run &run, Value item0, Value unit0, Value lo,
   e.loop(e.cst(0), e.cst(type.getHeads()), 1, [&](Value head) {
     Value begin = e.add(unit0, e.mul(head, count));
     Value from = e.max(lo, begin), to = e.min(hi, e.add(begin, count));
-    e.ifThen(e.lt(from, to), [&] {
-      units(run, head, e.add(item0, head), begin, from, to);
-    });
+    e.ifThen(e.lt(from, to),
+             [&] { units(run, head, e.add(item0, head), begin, from, to); });
   });
 }
 
@@ -203,9 +206,8 @@ void Cached::shareTiles(KernelContext &c) {
                auto [head, tile] = headAndTile(e, item, tiles);
                auto [nextHead, nextTile] =
                    headAndTile(e, e.add(item, c.threads), tiles);
-               Value next = address(
-                   q, e.add(run.first, e.mul(nextTile, most)),
-                   queryHead(nextHead, e.cst(0)));
+               Value next = address(q, e.add(run.first, e.mul(nextTile, most)),
+                                    queryHead(nextHead, e.cst(0)));
                this->tile(run, head, e.mul(tile, most), most, next);
              });
            });
@@ -234,14 +236,14 @@ void gptc::cpu::emitCachedAttention(Emitter &e, KernelContext &c,
   if (p.groups > p.block)
     return cached.shareTiles(c);
   const int64_t heads = cached.type.getHeads();
-  Values found = e.loop(
-      e.cst(0), cached.runCount, 1, Values{e.cst(0), e.cst(1)},
-      [&](Value index, ValueRange carried) -> Values {
-        Run run(e, cached.runs, index);
-        auto [first, end] = cached.chunks(run);
-        return {e.add(carried[0], e.mul(e.sub(end, first), heads)),
-                e.max(carried[1], run.count)};
-      });
+  Values found =
+      e.loop(e.cst(0), cached.runCount, 1, Values{e.cst(0), e.cst(1)},
+             [&](Value index, ValueRange carried) -> Values {
+               Run run(e, cached.runs, index);
+               auto [first, end] = cached.chunks(run);
+               return {e.add(carried[0], e.mul(e.sub(end, first), heads)),
+                       e.max(carried[1], run.count)};
+             });
   Value units = found[0], items = e.mul(cached.runCount, heads);
   Value needed = e.add(e.mul(units, p.partBytes(p.groups)),
                        GPTC_KV_COUNTERS * int64_t(sizeof(int32_t)));
@@ -251,8 +253,7 @@ void gptc::cpu::emitCachedAttention(Emitter &e, KernelContext &c,
                                  e.le(items, e.cst(GPTC_KV_COUNTERS))));
   splits = e.both(
       splits,
-      e.le(needed,
-           field(e.i64(), offsetof(gptc_kv_view, partial_bytes))));
+      e.le(needed, field(e.i64(), offsetof(gptc_kv_view, partial_bytes))));
   e.ifThen(
       splits, [&] { cached.shareUnits(c, units); },
       [&] { cached.shareTiles(c); });

@@ -28,7 +28,8 @@ struct Dense {
 void Dense::pages(Value head, Value keyBase, Value visible) {
   Value keys = e.min(e.cst(p.chunk), e.sub(visible, keyBase));
   e.loop(e.cst(0), keys, p.page, [&](Value key) {
-    Value index = e.div(key, p.page), count = e.min(e.cst(p.page), e.sub(keys, key));
+    Value index = e.div(key, p.page),
+          count = e.min(e.cst(p.page), e.sub(keys, key));
     Value from = e.mul(e.add(e.mul(head, sk), e.add(keyBase, key)), p.d);
     Value packed = a.elem(p.keys, e.mul(key, p.d));
     callPackKeys(e, p, e.elem(k, from), count, packed);
@@ -100,10 +101,10 @@ void gptc::cpu::emitDenseAttention(Emitter &e, KernelContext &c,
     dense.shape.push_back(c.size(e, 0, i));
   dense.shape.push_back(dense.sk);
   Value heads = c.rows(e, 1, 2);
-  Value most = tileTokens(
-      e, p, e.mul(e.mul(heads, p.groups), dense.sq), c.threads);
-  Value tiles = arith::DivUIOp::create(
-      e.b, e.loc, e.sub(e.add(dense.sq, most), 1), most);
+  Value most =
+      tileTokens(e, p, e.mul(e.mul(heads, p.groups), dense.sq), c.threads);
+  Value tiles =
+      arith::DivUIOp::create(e.b, e.loc, e.sub(e.add(dense.sq, most), 1), most);
   auto [from, to] = c.share(e, e.mul(heads, tiles));
   e.loop(from, to, 1, [&](Value item) {
     auto [head, tile] = headAndTile(e, item, tiles);

@@ -54,8 +54,7 @@ Value Attention::score(Value s, Value row, Value key) {
 // e^difference, of numbers in q's unit.
 Value Attention::power(Value difference) {
   if (!p.plain)
-    difference =
-        e.fmul(difference, e.constFp(difference.getType(), log2e));
+    difference = e.fmul(difference, e.constFp(difference.getType(), log2e));
   return emitExp2(e, difference);
 }
 
@@ -65,8 +64,8 @@ Value Attention::lastVector(const BlockRange &b, Value row) {
   int64_t most = 1;
   for (AttentionTile tile : attentionTiles(p, p.dv))
     most = std::max(most, tile.rows);
-  Value last = e.min(e.add(row, p.lanes + most - 2),
-                     e.sub(e.add(b.row0, b.rows), 1));
+  Value last =
+      e.min(e.add(row, p.lanes + most - 2), e.sub(e.add(b.row0, b.rows), 1));
   return e.ceilDiv(seen(last, b.keyBase), p.lanes);
 }
 
@@ -98,19 +97,19 @@ void Attention::rowMaximum(const BlockRange &b, Value row, Value to) {
     Value limit = e.sub(word(p.limit, row), b.keyBase), end = wide(limit),
           begin = window ? wide(e.sub(limit, *window)) : Value();
     auto below = [&](Value x, Value y) {
-      return Value(arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::slt,
-                                         x, y));
+      return Value(
+          arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::slt, x, y));
     };
-    best = e.loop(
-        b.from, e.mul(to, p.lanes), p.lanes, Values{best},
-        [&](Value first, ValueRange carried) -> Values {
-          Value key = e.add(laneNumbers(e), everyLane(e, first));
-          Value x = e.select(below(key, end), rowScore(s, b, row, first), none);
-          if (window)
-            x = e.select(below(key, begin), none, x);
-          e.store(x, e.elem(s, first));
-          return {e.fmax(carried[0], x)};
-        })[0];
+    best = e.loop(b.from, e.mul(to, p.lanes), p.lanes, Values{best},
+                  [&](Value first, ValueRange carried) -> Values {
+                    Value key = e.add(laneNumbers(e), everyLane(e, first));
+                    Value x = e.select(below(key, end),
+                                       rowScore(s, b, row, first), none);
+                    if (window)
+                      x = e.select(below(key, begin), none, x);
+                    e.store(x, e.elem(s, first));
+                    return {e.fmax(carried[0], x)};
+                  })[0];
   }
   e.store(best, elem(p.lanewise, e.mul(inBlock, p.lanes)));
 }
@@ -140,8 +139,8 @@ void Attention::rowExponentials(const BlockRange &b, Value row, Value to) {
     for (int64_t i = 0; i < p.chunk / p.lanes; ++i)
       total = step(e.cst(i), total);
   else
-    total = e.loop(e.div(b.from, p.lanes), to, 1,
-                   Values{total}, [&](Value i, ValueRange carried) -> Values {
+    total = e.loop(e.div(b.from, p.lanes), to, 1, Values{total},
+                   [&](Value i, ValueRange carried) -> Values {
                      return {step(i, carried[0])};
                    })[0];
   e.store(total, elem(p.lanewise, e.mul(inBlock, p.lanes)));
@@ -154,8 +153,8 @@ Value Attention::reduceRows(Value inBlock,
   const int64_t n = p.lanes;
   Values rows;
   for (int64_t r = 0; r < n; ++r)
-    rows.push_back(e.load(
-        e.vec(e.f32()), elem(p.lanewise, e.mul(e.add(inBlock, r), n))));
+    rows.push_back(
+        e.load(e.vec(e.f32()), elem(p.lanewise, e.mul(e.add(inBlock, r), n))));
   for (int64_t half = n / 2; half >= 1; half /= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t i = 0; i < n; ++i) {
@@ -212,10 +211,11 @@ void Attention::softmax(const BlockRange &b, Value whole) {
         fetchAhead(row);
         rowExponentials(b, row, to);
       });
-      Value l = reduceRows(
-          first, [&](Value x, Value y) { return e.fadd(x, y); });
+      Value l =
+          reduceRows(first, [&](Value x, Value y) { return e.fadd(x, y); });
       e.store(l, e.elem(b.part.sum, first));
     });
   };
-  e.ifThen(whole, [&] { rows(true); }, [&] { rows(false); });
+  e.ifThen(
+      whole, [&] { rows(true); }, [&] { rows(false); });
 }

@@ -242,7 +242,7 @@ const gptc_program program = {sizeof(gptc_program),
                               0,
                               sectionBytes,
                               sectionBytes,
-                              {layers, 1, D, page, blockBytes, GPTC_F32},
+                              {layers, 1, D, page, blockBytes, GPTC_F32, 0},
                               "sse2",
                               device};
 /// For a CPU that there is not: passed over.
