@@ -37,7 +37,7 @@ class Chunks(AttentionTest):
 
     def test_causal(self):
         for march in MARCHES:
-            for d in (20, 80) if march != "native" else (1, 20, 48, 64, 72, 80, 100, 128):
+            for d in (20, 80) if march != "native" else (1, 20, 64, 80, 100):
                 self.check(march, d, f"    %t = gpt.scale %s by {d ** -0.5!r} : !s\n    %m = gpt.causal_mask %t : !s", scale=d ** -0.5, causal=True)
 
     def test_all_keys(self):
@@ -45,7 +45,7 @@ class Chunks(AttentionTest):
 
     def test_windows(self):
         for march in MARCHES:
-            for window in (1, 100, 257, 300):
+            for window in (1, 257) if march == "native" else (100,):
                 self.check(march, 12, f"    %m = gpt.causal_mask %s window {window} : !s", causal=True, window=window)
 
     def test_scores_that_are_not_only_scaled(self):
