@@ -66,3 +66,12 @@ MappedFile::~MappedFile() {
   if (begin)
     ::munmap(const_cast<uint8_t *>(begin), length);
 }
+
+void gptc::checkpoint::releasePages(const uint8_t *data, size_t bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  auto begin = reinterpret_cast<uintptr_t>(data), end = begin + bytes;
+  begin = (begin + page - 1) / page * page;
+  end = end / page * page;
+  if (begin < end) // only advice: failing changes nothing
+    ::madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+}

@@ -1,12 +1,13 @@
 //===- Weights.cpp - from the checkpoint to <name>.weights ----------------===//
 //
-// Tensors are mapped; each is packed into a buffer of its packed size and
-// written. Every packed weight starts at a multiple of 64 bytes and the gaps
+// Tensors are mapped; each is packed into a buffer of its packed size, written
+// and its pages given back: no more than one is in memory. Every packed weight starts at a multiple of 64 bytes and the gaps
 // are zeros, so that the file and its checksum depend on nothing else. Each
 // level has its section with all weights in its own layout.
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
+#include "gptc/Checkpoint/MappedFile.h"
 #include "gptc/Dialect/Gpt/NearestName.h"
 #include "gptc/Format/WeightLayout.h"
 #include "gptc/Package/WritePackage.h"
@@ -103,6 +104,7 @@ llvm::Error gptc::writeWeights(llvm::ArrayRef<PackageModel> levels,
         return llvm::createStringError("weight '" + weight.name +
                                        "' cannot be packed");
       write(bytes);
+      checkpoint::releasePages(tensor->data, tensor->bytes);
     }
     fillTo(level.sectionBegin + level.sectionBytes);
   }

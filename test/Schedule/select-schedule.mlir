@@ -4,7 +4,7 @@
 
 // CHECK-LABEL: gpt.kernel @gemm
 // V4-SAME: schedule {depth = 128 : i64, group = 4 : i64, panel = 32 : i64, row_block = 560 : i64, row_tile = 14 : i64, unit = 1 : i64}
-// V3-SAME: schedule {depth = 256 : i64, group = 4 : i64, panel = 16 : i64, row_block = 240 : i64, row_tile = 6 : i64, unit = 1 : i64}
+// V3-SAME: schedule {depth = 256 : i64, group = 4 : i64, panel = 16 : i64, row_block = 558 : i64, row_tile = 6 : i64, unit = 1 : i64}
 gpt.kernel @gemm(%x: tensor<?x64xf32>, %w: tensor<192x64xf32> {gpt.storage = "f32"}) -> tensor<?x192xf32> attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 192, 64>, array<i64: -1, 192>]} {
   %y = gpt.linear %x, %w : tensor<?x64xf32>, tensor<192x64xf32> -> tensor<?x192xf32>
   gpt.return %y : tensor<?x192xf32>
@@ -36,7 +36,7 @@ gpt.kernel @norm(%x: tensor<?x64xf32>, %g: tensor<64xf32> {gpt.storage = "f32"})
 // Units of an argmax are whole blocks of its columns.
 // CHECK-LABEL: gpt.kernel @argmax
 // V4-SAME: schedule {depth = 128 : i64, group = 4 : i64, panel = 32 : i64, row_block = 560 : i64, row_tile = 14 : i64, unit = 4 : i64}
-// V3-SAME: schedule {depth = 256 : i64, group = 8 : i64, panel = 16 : i64, row_block = 240 : i64, row_tile = 6 : i64, unit = 8 : i64}
+// V3-SAME: schedule {depth = 256 : i64, group = 8 : i64, panel = 16 : i64, row_block = 558 : i64, row_tile = 6 : i64, unit = 8 : i64}
 gpt.kernel @argmax(%x: tensor<?x64xf32>, %w: tensor<300x64xf32> {gpt.storage = "f32"}) -> (tensor<?x3xf32>, tensor<?x3xi32>) attributes {gpt.dims = [array<i64: -1, 64>, array<i64: 300, 64>, array<i64: -1, 3>, array<i64: -1, 3>]} {
   %v, %c = gpt.fused_gemm %x : tensor<?x64xf32> argmax 128 section %w : tensor<300x64xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
   gpt.return %v, %c : tensor<?x3xf32>, tensor<?x3xi32>

@@ -45,6 +45,10 @@ private:
   size_t length = 0;
 };
 
+/// Gives back the memory of the whole pages among `bytes` bytes of a mapping
+/// from `data` on. Reading them again reads the file again.
+void releasePages(const uint8_t *data, size_t bytes);
+
 } // namespace gptc::checkpoint
 
 #endif // GPTC_CHECKPOINT_MAPPEDFILE_H

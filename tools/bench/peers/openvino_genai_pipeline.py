@@ -1,6 +1,8 @@
 """OpenVINO GenAI, which reads the GGUF file itself; it chooses the tokens (greedy) and measures them (its perf_metrics)."""
 REQUIREMENTS = ["openvino-genai", "openvino-tokenizers"]
-SETTINGS = {"smollm2": ["paged", "sdpa"]}
+SETTINGS = {"smollm2": ["paged", "sdpa", "f32"]}
+# By default activations are quantised to 8 bits as they come, and so are keys and values; f32 turns both off.
+EXACT = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32"}
 
 
 def Peer(request):
@@ -20,8 +22,12 @@ def Peer(request):
                 scheduler.max_num_batched_tokens = request["prompt"]
                 scheduler.enable_prefix_caching = False
                 scheduler.cache_size = 1
+            exact = request["setting"] == "f32"
+            if exact:
+                options |= EXACT
             self.pipeline = genai.LLMPipeline(request["model"], "CPU", **options)
-            self.settings = f"GGUF as read, defaults, {request['setting']} attention, greedy generation"
+            how = ", ".join(f"{k}={v}" for k, v in EXACT.items()) if exact else f"defaults, {request['setting']} attention"
+            self.settings = f"GGUF as read, {how}, greedy generation"
 
         def measure(self, prompt, following):
             config = genai.GenerationConfig()
