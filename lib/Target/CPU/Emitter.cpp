@@ -286,9 +286,10 @@ std::optional<gpt::Storage> KernelContext::storage(unsigned i) {
   return attr ? gpt::symbolizeStorage(attr.getValue()) : std::nullopt;
 }
 
+Value gptc::cpu::cutOf(Emitter &e, Value n, Value i, Value parts) {
+  return arith::DivUIOp::create(e.b, e.loc, e.mul(n, i), parts);
+}
+
 std::pair<Value, Value> KernelContext::share(Emitter &e, Value n) {
-  auto cut = [&](Value t) {
-    return Value(arith::DivUIOp::create(e.b, e.loc, e.mul(n, t), threads));
-  };
-  return {cut(thread), cut(e.add(thread, 1))};
+  return {cutOf(e, n, thread, threads), cutOf(e, n, e.add(thread, 1), threads)};
 }

@@ -154,4 +154,7 @@ struct KernelContext {
   std::pair<Value, Value> share(Emitter &e, Value n);
 };
 
+/// Where part i begins when n units of work are cut into `parts` parts.
+Value cutOf(Emitter &e, Value n, Value i, Value parts);
+
 } // namespace gptc::cpu

@@ -13,90 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ByteKernel.h"
-#include "GemmPlan.h"
+#include "Gemm.h"
 #include "Kernels.h"
-#include "MicroKernel.h"
 
 using namespace mlir;
 using namespace gptc;
 using namespace gptc::cpu;
-
-namespace {
-
-struct Gemm {
-  Emitter &e;
-  KernelContext &c;
-  const GemmPlan &p;
-  Value m, x, copy, unpacked, tile;
-
-  /// Row counts of the tiles that cover fewer than MR rows, at most `most` each.
-  SmallVector<int64_t> tailRows(int64_t most) {
-    SmallVector<int64_t> sizes;
-    for (int64_t r = 1; r < p.mr && r <= most; r *= 2)
-      sizes.insert(sizes.begin(), r);
-    return sizes;
-  }
-  /// body(r0, R) for tiles of falling size that cover [0, rows).
-  void coverRows(Value rows, int64_t most,
-                 function_ref<void(Value, int64_t)> body) {
-    Value from = e.cst(0);
-    for (int64_t r : tailRows(most)) {
-      Value to = e.mul(e.div(rows, r), r);
-      e.loop(from, to, r, [&](Value r0) { body(r0, r); });
-      from = to;
-    }
-  }
-  int64_t stride(const GemmSection &s, unsigned lane) {
-    return panelBytes(s.storage[lane], p.nr, p.k);
-  }
-  Value panelAt(const GemmSection &s, unsigned lane, Value panel) {
-    return e.at(c.arg(e, s.weights[lane]), e.mul(panel, stride(s, lane)));
-  }
-  /// Rows of A `lda` words apart, `steps` rows of each panel; panels at `next`
-  /// are streamed after these.
-  MicroOperands operands(Value a, int64_t lda, Value b, int64_t panelStride,
-                         Value cAt, Value steps, Value next) {
-    return {a,   e.cst(lda),           b,     e.cst(panelStride), e.cst(p.nr),
-            cAt, e.cst(p.tilePitch()), steps, next};
-  }
-  Value tileAt(unsigned lane, Value row, Value panel) {
-    Value columns = e.add(e.mul(panel, p.nr), e.mul(row, p.tilePitch()));
-    return e.elem(tile, e.add(columns, lane * p.lanePitch()));
-  }
-
-  /// Asks for the first rows of the panels that fewRows begins with.
-  void begin(unsigned section, Value lo, Value hi);
-  void allFewRows();
-  void allManyRows();
-  int64_t panelCount(const GemmSection &s) { return (s.n + p.nr - 1) / p.nr; }
-  /// body(section, its panels from, to) of part `part` of `parts`.
-  void eachSection(Value part, Value parts,
-                   function_ref<void(unsigned, Value, Value)> body);
-  void fewRows(unsigned section, Value lo, Value hi);
-  /// The rows lie packed in scratch; row0 is the first.
-  void manyRows(unsigned section, Value lo, Value hi, Value row0, Value rows);
-  void slice(const GemmSection &s, unsigned lane, Value panel, Value tilePanel,
-             Value k0, Value rows);
-  /// Rows of a panel for `depth` input features.
-  Value steps(gpt::Storage storage, Value depth) {
-    return p.digits(storage) ? byteSteps(e, storage, depth)
-           : storage == gpt::Storage::BF16x2 ? e.ceilDiv(depth, 2)
-                                             : depth;
-  }
-  /// Of i8x4, sums become numbers: rows of a tile of A from tileRow on, `size`
-  /// of them from r0, packed or copied.
-  void scaleBytes(const GemmSection &s, unsigned lane, Value panel,
-                  Value tilePanel, Value row, Value size, bool packed);
-  /// At most MR rows, to the copy.
-  void copyRows(Value row0, Value rows);
-  void pack(Value row0, Value rows);
-  /// Row r of x normalised, at `to`.
-  void normalize(Value r, Value to);
-  std::pair<Value, Value> panelsOf(unsigned section, int64_t base, Value from,
-                                   Value to);
-};
-
-} // namespace
 
 // The part of [from, to) of all panels that lies in this section, in whole
 // units.
@@ -161,68 +83,6 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
       }
       emitEpilogue(e, c, p, section, r0, e.cst(rows), panel0, panels, tile);
     });
-  });
-}
-
-void Gemm::scaleBytes(const GemmSection &s, unsigned lane, Value panel,
-                      Value sums, Value row, Value size, bool packed) {
-  const RowForm &form = p.formOf(s.storage[lane]);
-  const int64_t meta = (p.k + 15) / 16 * 4, word = packed ? p.mr : 1,
-                next = packed ? 1 : form.pitch();
-  ByteScales scales;
-  scales.rows = size;
-  scales.row =
-      packed ? e.at(e.elem(e.at(c.scratch, form.packed),
-                           e.mul(row, form.words)),
-                    meta * p.mr * 4)
-             : e.at(e.elem(e.at(copy, form.copied), e.mul(row, form.pitch())),
-                    meta * 4);
-  scales.rowStep = next * 4;
-  scales.sumStep = word * 4;
-  scales.panel = e.at(panelAt(s, lane, panel), (p.k + 3) / 4 * p.nr * 4);
-  scales.c = sums;
-  scales.ldc = p.tilePitch();
-  callScaleBytes(e, scales);
-}
-
-void Gemm::normalize(Value r, Value to) {
-  const bool shifts = p.beta >= 0;
-  Values args{e.elem(x, e.mul(r, p.k)), to, c.arg(e, p.gamma)};
-  if (shifts)
-    args.push_back(c.arg(e, p.beta));
-  e.call(fmt::format("norm_{}{}_k{}_eps{:x}", stringifyNormKind(*p.norm).str(),
-                     shifts ? "_beta" : "", p.k,
-                     llvm::bit_cast<uint64_t>(p.eps)),
-         args, [&](Emitter &inner, ValueRange v) {
-           NormRow norm{*p.norm, p.k, p.eps, v[2], shifts ? v[3] : Value()};
-           emitNormRow(inner, norm, v[0], v[1]);
-         });
-}
-
-void Gemm::copyRows(Value row0, Value rows) {
-  e.loop(e.cst(0), rows, 1, [&](Value r) {
-    Value from = e.elem(x, e.mul(e.add(row0, r), p.k));
-    if (p.norm) {
-      from = e.at(c.scratch, p.rowOffset());
-      normalize(e.add(row0, r), from);
-    }
-    for (const RowForm &form : p.forms) {
-      Value to = e.elem(e.at(copy, form.copied), e.mul(r, form.pitch()));
-      form.digits
-          ? callQuantizeRow(e, {form.storage, form.digits}, from, to, p.k)
-          : callCopyRow(e, form.storage, from, to, p.k);
-    }
-  });
-}
-
-// Tiles of MR rows, each [words][MR].
-void Gemm::pack(Value row0, Value rows) {
-  e.loop(e.cst(0), rows, p.mr, [&](Value r) {
-    copyRows(e.add(row0, r), e.min(e.cst(p.mr), e.sub(rows, r)));
-    for (const RowForm &form : p.forms)
-      callPackRows(e, p.mr, e.at(copy, form.copied), form.pitch(),
-                   e.elem(e.at(c.scratch, form.packed), e.mul(r, form.words)),
-                   form.words);
   });
 }
 
@@ -312,11 +172,6 @@ void Gemm::manyRows(unsigned section, Value lo, Value hi, Value row0,
     }
     emitEpilogue(e, c, p, section, row0, rows, panel0, panels, tile);
   });
-}
-
-/// Where part i of n things in `parts` parts begins.
-static Value cutOf(Emitter &e, Value n, Value i, Value parts) {
-  return arith::DivUIOp::create(e.b, e.loc, e.mul(n, i), parts);
 }
 
 /// Into how many parts threads cut the rows; what is left of them cuts the
