@@ -1,7 +1,9 @@
 //===- Checkpoint.cpp - A model's weights files ---------------------------===//
 
 #include "gptc/Checkpoint/Checkpoint.h"
+#include "gptc/Checkpoint/LlmcBin.h"
 #include "gptc/Checkpoint/Safetensors.h"
+#include "gptc/Checkpoint/TorchZip.h"
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
@@ -13,8 +15,8 @@ using namespace gptc::checkpoint;
 namespace fs = std::filesystem;
 
 static constexpr std::string_view accepted =
-    "a folder with config.json and .safetensors, a .safetensors file, or a "
-    ".gguf file";
+    "a folder with config.json and .safetensors or pytorch_model.bin, a "
+    ".safetensors file, a .gguf file, a PyTorch ckpt.pt or an llm.c .bin file";
 
 /// std::filesystem without exceptions: what cannot be looked at is not there.
 static bool isFolder(const fs::path &path) {
@@ -32,13 +34,11 @@ static bool startsWithBytes(const MappedFile &file, std::string_view bytes) {
 
 /// Names a format that is known, but not read by this version.
 static std::string_view knownFormat(const MappedFile &file) {
-  if (startsWithBytes(file, "PK\x03\x04"))
-    return "a PyTorch zip archive (ckpt.pt, pytorch_model.bin)";
-  if (startsWithBytes(file, "\x80\x02"))
-    return "a PyTorch pickle (.pt, .bin)";
-  // llm.c's magic number, 20240326, as little-endian int32.
-  if (startsWithBytes(file, "\xc6\xd7\x34\x01"))
-    return "an llm.c model (.bin)";
+  // The pickled number that torch.save began with before it wrote zip files.
+  if (startsWithBytes(file, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20"))
+    return "a PyTorch file from before 1.6: load it and torch.save it again";
+  if (startsWithBytes(file, "\x80"))
+    return "a pickle: expected what torch.save writes";
   for (std::string_view magic : {"tjgg", "lmgg", "fmgg", "algg"})
     if (startsWithBytes(file, magic))
       return "a ggml file older than GGUF";
@@ -85,16 +85,66 @@ Expected<void> Checkpoint::readConfig(const std::string &file) {
   return {};
 }
 
-Expected<void> Checkpoint::addSafetensors(const std::string &file) {
+/// The config.json of the folder that `file` lies in, if there is one.
+Expected<void> Checkpoint::readConfigBeside(const std::string &file) {
+  fs::path config = fs::path(file).parent_path() / "config.json";
+  return isThere(config) ? readConfig(config.string()) : Expected<void>();
+}
+
+void Checkpoint::add(std::vector<TensorInfo> tensors, MappedFile mapped) {
+  tensorList.insert(tensorList.end(), std::move_iterator(tensors.begin()),
+                    std::move_iterator(tensors.end()));
+  files.push_back(std::move(mapped));
+}
+
+/// A file of a folder: safetensors, or a state dict that torch.save wrote.
+Expected<void> Checkpoint::addWeights(const std::string &file) {
   Expected<MappedFile> mapped = MappedFile::open(file);
   if (!mapped)
     return mapped.error();
+  if (looksLikeZip(*mapped)) {
+    Expected<TorchContents> contents = readTorchZip(*mapped);
+    if (!contents)
+      return contents.error();
+    add(std::move(contents->tensors), std::move(*mapped));
+    return {};
+  }
+  if (!file.ends_with(".safetensors") && !looksLikeSafetensors(*mapped)) {
+    std::string_view known = knownFormat(*mapped);
+    return Error{fmt::format(
+        "{}: expected a zip archive of torch.save, got {}", file,
+        known.empty() ? "a file of another format, or a damaged one" : known)};
+  }
   Expected<std::vector<TensorInfo>> tensors = readSafetensors(*mapped);
   if (!tensors)
     return tensors.error();
-  tensorList.insert(tensorList.end(), std::move_iterator(tensors->begin()),
-                    std::move_iterator(tensors->end()));
-  files.push_back(std::move(*mapped));
+  add(std::move(*tensors), std::move(*mapped));
+  return {};
+}
+
+Expected<void> Checkpoint::openTorch(MappedFile mapped) {
+  checkpointKind = Kind::TorchZip;
+  Expected<TorchContents> contents = readTorchZip(mapped);
+  if (!contents)
+    return contents.error();
+  add(std::move(contents->tensors), std::move(mapped));
+  // Hyperparameters in the file belong to it; others lie beside it.
+  if (contents->config.find("model_args")) {
+    configValue = std::move(contents->config);
+    configFile = checkpointPath;
+    return {};
+  }
+  return readConfigBeside(checkpointPath);
+}
+
+Expected<void> Checkpoint::openLlmc(MappedFile mapped) {
+  checkpointKind = Kind::LlmcBin;
+  Expected<LlmcContents> contents = readLlmcBin(mapped);
+  if (!contents)
+    return contents.error();
+  add(std::move(contents->tensors), std::move(mapped));
+  configValue = std::move(contents->config);
+  configFile = checkpointPath;
   return {};
 }
 
@@ -117,20 +167,18 @@ Expected<void> Checkpoint::openFile() {
   if (looksLikeSafetensors(*mapped) ||
       checkpointPath.ends_with(".safetensors")) {
     checkpointKind = Kind::Safetensors;
-    fs::path config = fs::path(checkpointPath).parent_path() / "config.json";
-    if (isThere(config)) {
-      Expected<void> read = readConfig(config.string());
-      if (!read)
-        return read;
-    }
-    return addSafetensors(checkpointPath);
+    Expected<void> read = readConfigBeside(checkpointPath);
+    return read ? addWeights(checkpointPath) : read;
   }
+  if (looksLikeZip(*mapped))
+    return openTorch(std::move(*mapped));
+  if (looksLikeLlmcBin(*mapped))
+    return openLlmc(std::move(*mapped));
 
   std::string_view known = knownFormat(*mapped);
   if (!known.empty())
-    return Error{fmt::format("{}: expected {}; got {}, not read by this "
-                             "version",
-                             checkpointPath, accepted, known)};
+    return Error{fmt::format("{}: expected {}; got {}", checkpointPath,
+                             accepted, known)};
   return Error{fmt::format(
       "{}: unknown checkpoint: expected {}; got {}", checkpointPath, accepted,
       mapped->size() == 0 ? "an empty file" : "a file of another format")};
@@ -152,29 +200,35 @@ Expected<void> Checkpoint::openFolder() {
   checkpointKind = Kind::HfFolder;
   fs::path folder(checkpointPath);
   if (!isThere(folder / "config.json"))
-    return Error{fmt::format("{}: unknown checkpoint: expected {}; got a "
-                             "folder without config.json",
-                             checkpointPath, accepted)};
+    return Error{fmt::format(
+        "{}: unknown checkpoint: expected {}; got a "
+        "folder without config.json{}",
+        checkpointPath, accepted,
+        isThere(folder / "ckpt.pt") ? "; name the ckpt.pt in it" : "")};
   Expected<void> config = readConfig((folder / "config.json").string());
   if (!config)
     return config;
 
   if (isThere(folder / "model.safetensors"))
-    return addSafetensors((folder / "model.safetensors").string());
+    return addWeights((folder / "model.safetensors").string());
   fs::path index = folder / "model.safetensors.index.json";
   if (isThere(index))
     return openShards(index.string());
 
   std::vector<std::string> names = safetensorsIn(folder);
   if (names.size() == 1)
-    return addSafetensors((folder / names.front()).string());
+    return addWeights((folder / names.front()).string());
   if (!names.empty())
     return Error{fmt::format("{}: expected model.safetensors or "
                              "model.safetensors.index.json, got {} other "
                              ".safetensors files and no index",
                              checkpointPath, names.size())};
-  for (const char *other : {"pytorch_model.bin", "pytorch_model.bin.index.json",
-                            "ckpt.pt", "tf_model.h5", "flax_model.msgpack"})
+  if (isThere(folder / "pytorch_model.bin"))
+    return addWeights((folder / "pytorch_model.bin").string());
+  index = folder / "pytorch_model.bin.index.json";
+  if (isThere(index))
+    return openShards(index.string());
+  for (const char *other : {"tf_model.h5", "flax_model.msgpack"})
     if (isThere(folder / other))
       return Error{fmt::format("{}: expected model.safetensors, got {}, not "
                                "read by this version; convert it to "
@@ -200,7 +254,7 @@ Expected<void> Checkpoint::openShards(const std::string &indexPath) {
   for (const std::string &shard : shards) {
     size_t first = tensorList.size();
     Expected<void> added =
-        addSafetensors((fs::path(checkpointPath) / shard).string());
+        addWeights((fs::path(checkpointPath) / shard).string());
     if (!added)
       return added;
     for (size_t i = first; i < tensorList.size(); ++i) {

@@ -48,3 +48,13 @@ std::string gptc::checkpoint::quote(std::string_view text) {
     result += '\'';
   return result;
 }
+
+bool gptc::checkpoint::isUtf8(std::string_view text) {
+  while (!text.empty()) {
+    size_t length = utf8Length(text);
+    if (length == 0)
+      return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}

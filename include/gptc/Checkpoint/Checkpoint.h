@@ -1,11 +1,13 @@
 //===- Checkpoint.h - A model's weights files -------------------*- C++ -*-===//
 //
 // Opens what people call "the checkpoint": a Hugging Face folder (config.json
-// with model.safetensors, or with shards and an index), a single .safetensors
-// file, or a .gguf file. The kind is decided by content. The files are mapped,
-// not copied; tensors are views. Refuses every other kind by name where it is
-// known (PyTorch zip, llm.c .bin, pre-GGUF files), and every file that breaks a
-// rule of its format, before allocating by any number found in it.
+// with model.safetensors or pytorch_model.bin, or with shards of either and an
+// index), a single .safetensors file, a .gguf file, what torch.save writes
+// (nanoGPT's ckpt.pt, a state dict), or an llm.c .bin file. The kind is decided
+// by content. The files are mapped, not copied; tensors are views. Refuses
+// every other kind by name where it is known (PyTorch before 1.6, pre-GGUF
+// files), and every file that breaks a rule of its format, before allocating by
+// any number found in it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +26,7 @@
 
 namespace gptc::checkpoint {
 
-enum class Kind { HfFolder, Safetensors, Gguf };
+enum class Kind { HfFolder, Safetensors, Gguf, TorchZip, LlmcBin };
 
 /// Movable; tensors, metadata and their views live as long as the object that
 /// they were moved into.
@@ -45,9 +47,11 @@ public:
   const TensorInfo *find(std::string_view name) const;
 
   /// The parsed config.json of a folder, or of the folder that a .safetensors
-  /// file lies in; null (json) where there is none, and for GGUF.
+  /// file or a bare state dict lies in; what a PyTorch checkpoint holds beside
+  /// its state dict (TorchZip.h); the header of an llm.c file (LlmcBin.h). Null
+  /// (json) where there is none, and for GGUF.
   const json::Value &config() const { return configValue; }
-  /// Its path; empty where there is none.
+  /// The path of the file that it is in; empty where there is none.
   const std::string &configPath() const { return configFile; }
   json::Reader configReader() const { return {configValue, configFile}; }
 
@@ -59,8 +63,12 @@ private:
   Expected<void> openFolder();
   Expected<void> openShards(const std::string &indexPath);
   Expected<void> openFile();
-  Expected<void> addSafetensors(const std::string &file);
+  Expected<void> openTorch(MappedFile mapped);
+  Expected<void> openLlmc(MappedFile mapped);
+  Expected<void> addWeights(const std::string &file);
+  void add(std::vector<TensorInfo> tensors, MappedFile mapped);
   Expected<void> readConfig(const std::string &file);
+  Expected<void> readConfigBeside(const std::string &file);
   Expected<void> indexTensors();
 
   Kind checkpointKind = Kind::HfFolder;

@@ -56,6 +56,9 @@ private:
 /// 80 bytes, so that a name from a damaged file cannot flood a terminal.
 std::string quote(std::string_view text);
 
+/// Whether all of `text` is UTF-8, without surrogates and overlong forms.
+bool isUtf8(std::string_view text);
+
 } // namespace gptc::checkpoint
 
 #endif // GPTC_CHECKPOINT_ERROR_H

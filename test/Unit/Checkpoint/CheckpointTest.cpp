@@ -1,6 +1,7 @@
 //===- CheckpointTest.cpp - Kinds of checkpoints and folders --------------===//
 
 #include "TestFiles.h"
+#include "TorchFiles.h"
 #include <sys/stat.h>
 
 using namespace gptc::checkpoint;
@@ -35,10 +36,9 @@ TEST_F(Folder, KindByContent) {
 }
 
 TEST_F(Folder, OtherKindsAreNamed) {
-  expectRefused(folder.write("ckpt.pt", "PK\x03\x04 and more"),
-                {"PyTorch zip", "not read by this version", ".gguf"});
-  expectRefused(folder.write("model.bin", u32(20240326) + u32(3)),
-                {"llm.c", "not read by this version"});
+  expectRefused(folder.write("model.pt", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j"),
+                {"PyTorch file from before 1.6", "torch.save it again"});
+  expectRefused(folder.write("a.pickle", "\x80\x04\x95"), {"a pickle"});
   expectRefused(folder.write("old.bin", "tjgg12345678"), {"older than GGUF"});
   expectRefused(folder.write("text", "hello"),
                 {"unknown checkpoint", "config.json", ".safetensors", ".gguf"});
@@ -55,8 +55,15 @@ TEST_F(Folder, SingleFile) {
   refuse({"config.json: expected an object, got array of 0 values"});
   folder.write("config.json", R"({"model_type": "gpt2"})");
   refuse({"model.safetensors", "got neither"});
+  folder.write("tf_model.h5", "");
+  refuse({"tf_model.h5, not read by this version"});
   folder.write("pytorch_model.bin", "PK");
-  refuse({"pytorch_model.bin, not read by this version"});
+  refuse({"pytorch_model.bin: expected a zip archive of torch.save"});
+  folder.write("pytorch_model.bin", TorchBuilder().file());
+  auto torch = Checkpoint::open(folder.path.string());
+  ASSERT_TRUE(torch) << torch.error().message;
+  EXPECT_EQ(torch->kind(), Kind::HfFolder);
+  EXPECT_TRUE(torch->find("w"));
   folder.write("model.safetensors", shardA);
   auto checkpoint = Checkpoint::open(folder.path.string());
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
@@ -85,6 +92,19 @@ TEST_F(Folder, Shards) {
   EXPECT_EQ(checkpoint->find("b")->file,
             (folder.path / "2.safetensors").string());
   EXPECT_EQ(checkpoint->find("b")->data[0], '5');
+}
+
+TEST_F(Folder, TorchShards) {
+  folder.write("config.json", "{}");
+  TorchBuilder second;
+  second.pickle = stateDict({tensor("v", "F", "0", 2, "", "[2]", "[1]")});
+  folder.write("a.bin", TorchBuilder().file());
+  folder.write("b.bin", second.file());
+  folder.write("pytorch_model.bin.index.json",
+               R"({"weight_map": {"w": "a.bin", "v": "b.bin"}})");
+  auto checkpoint = Checkpoint::open(folder.path.string());
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message;
+  EXPECT_EQ(checkpoint->find("v")->file, (folder.path / "b.bin").string());
 }
 
 TEST_F(Folder, ShardIndex) {

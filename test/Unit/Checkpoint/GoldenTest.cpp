@@ -155,6 +155,39 @@ TEST(Golden, KindsOfLaterVersions) {
   expectRefused(golden("llama-gguf-q4-k/model.gguf"), {"(Q4_K)"});
   expectRefused(golden("llama-gguf-q5-k/model.gguf"), {"(Q5_K)"});
   expectRefused(golden("llama-gguf-q6-k/model.gguf"), {"(Q6_K)"});
-  expectRefused(golden("gpt2-llmc-f32/model.bin"), {"llm.c"});
-  expectRefused(golden("gpt2-nanogpt-bias/ckpt.pt"), {"PyTorch zip"});
+}
+
+TEST(Golden, NanoGptCheckpoints) {
+  Checkpoint plain = open("gpt2-nanogpt-bias/ckpt.pt"),
+             compiled = open("gpt2-nanogpt-compiled/ckpt.pt"),
+             noBias = open("gpt2-nanogpt-nobias/ckpt.pt");
+  EXPECT_EQ(plain.kind(), Kind::TorchZip);
+  EXPECT_EQ(plain.tensors().size(), 29u);
+  EXPECT_EQ(compiled.tensors().size(), 29u);
+  EXPECT_EQ(noBias.tensors().size(), 16u);
+  for (const TensorInfo &tensor : plain.tensors())
+    EXPECT_EQ(valuesOf(compiled, tensor.name), valuesOf(plain, tensor.name));
+  EXPECT_EQ(plain.find("lm_head.weight")->data,
+            plain.find("transformer.wte.weight")->data);
+  EXPECT_EQ(plain.find("transformer.h.1.attn.c_attn.weight")->shape,
+            (std::vector<int64_t>{72, 24}));
+  for (const TensorInfo &tensor : plain.tensors())
+    EXPECT_EQ(tensor.offset % 64, 0u) << tensor.name;
+  EXPECT_EQ(*noBias.configReader().child("model_args")->boolean("bias"), false);
+}
+
+TEST(Golden, LlmcFiles) {
+  Checkpoint f32 = open("gpt2-llmc-f32/model.bin"),
+             bf16 = open("gpt2-llmc-bf16/model.bin");
+  EXPECT_EQ(f32.kind(), Kind::LlmcBin);
+  EXPECT_EQ(f32.tensors().size(), 28u);
+  const TensorInfo *tokens = f32.find("wte.weight");
+  EXPECT_EQ(tokens->shape, (std::vector<int64_t>{190, 24}));
+  // 66 rows of padding lie between the two tables.
+  EXPECT_EQ(f32.find("wpe.weight")->offset, tokens->offset + 256 * 24 * 4);
+  EXPECT_EQ(*f32.configReader().integer("padded_vocab_size"), 256);
+  EXPECT_EQ(bf16.find("h.1.mlp.c_proj.weight")->storage, Storage::BF16);
+  for (const TensorInfo &tensor : f32.tensors())
+    expectNear(valuesOf(bf16, tensor.name), valuesOf(f32, tensor.name), 0x1p-8f,
+               0);
 }
