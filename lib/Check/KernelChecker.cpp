@@ -3,6 +3,7 @@
 #include "KernelChecker.h"
 #include "CheckedModel.h"
 #include "Pages.h"
+#include "gptc/Dialect/Gpt/WeightPart.h"
 #include "gptc/Kernel/Weights.h"
 #include "gptc/Kernel/Workspace.h"
 #include "gptc/Schedule/Schedule.h"
@@ -126,12 +127,15 @@ TensorRef KernelChecker::readTensor(const PlannedCall &call, unsigned index,
 TensorRef KernelChecker::weight(Value value) {
   Operation *op = value.getDefiningOp();
   llvm::SmallVector<TensorRef> operands;
-  if (isa<tensor::ExtractSliceOp, gpt::HeadPartOp>(op)) {
-    operands.push_back(weight(op->getOperand(0)));
+  for (Value operand : op->getOperands()) {
+    operands.push_back(weight(operand));
     if (!operands.back())
       return nullptr;
   }
-  FailureOr<Results> results = exact.evalOp(op, operands);
+  // The sum is rounded where it is packed: kernels compute with that number.
+  Evaluator packed(weights, Precision::Single);
+  FailureOr<Results> results =
+      (shiftOf(op) ? packed : exact).evalOp(op, operands);
   return succeeded(results) ? results->front() : nullptr;
 }
 

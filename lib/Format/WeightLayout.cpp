@@ -12,7 +12,7 @@
 // d * code + m is rounded once (d * code is exact: 11 + 4 bits).
 //
 // Refuses (-1): block formats stored [K, N], a K that is no multiple of the
-// block, a packed format that the header does not allow, i32.
+// block, a packed format that the header does not allow, i32, a shifted panel.
 //
 // Source of the block formats: ggml's Q8_0, Q4_0 and Q4_1.
 //
@@ -405,23 +405,34 @@ extern "C" uint64_t gptc_packed_bytes(const gptc_weight_desc *w) {
   return panels * gptc_panel_bytes(w->packed_dtype, w->panel, w->k);
 }
 
-extern "C" int gptc_pack_weight(const gptc_weight_desc *w, const void *source,
-                                void *out) {
-  const char *from = static_cast<const char *>(source);
-  char *to = static_cast<char *>(out);
-  if (w->layout == GPTC_LAYOUT_VECTOR)
-    memset(to, 0, gptc_packed_bytes(w));
-  switch (w->source_dtype) {
+static int packStored(const gptc_weight_desc &w, const char *source,
+                      char *out) {
+  switch (w.source_dtype) {
   case GPTC_F32:
-    return packScalars<F32>(*w, GPTC_F32, from, to);
+    return packScalars<F32>(w, GPTC_F32, source, out);
   case GPTC_F16:
-    return packScalars<F16>(*w, GPTC_F16, from, to);
+    return packScalars<F16>(w, GPTC_F16, source, out);
   case GPTC_BF16:
-    return packScalars<BF16>(*w, GPTC_BF16, from, to);
+    return packScalars<BF16>(w, GPTC_BF16, source, out);
   case GPTC_Q8_0:
   case GPTC_Q4_0:
   case GPTC_Q4_1:
-    return packBlocks(*w, from, to);
+    return packBlocks(w, source, out);
   }
   return -1;
+}
+
+extern "C" int gptc_pack_weight(const gptc_weight_desc *w, const void *source,
+                                void *out) {
+  const bool vector = w->layout == GPTC_LAYOUT_VECTOR;
+  if (w->shift != 0 && !vector)
+    return -1;
+  if (vector)
+    memset(out, 0, gptc_packed_bytes(w));
+  int status = packStored(*w, static_cast<const char *>(source),
+                          static_cast<char *>(out));
+  if (w->shift != 0)
+    for (int64_t i = 0; i < w->n; ++i)
+      static_cast<float *>(out)[i] += static_cast<float>(w->shift);
+  return status;
 }

@@ -1,5 +1,6 @@
 //===- GemmParts.cpp - a fused_gemm taken apart ---------------------------===//
 #include "GemmParts.h"
+#include "gptc/Dialect/Gpt/WeightPart.h"
 
 using namespace mlir;
 using namespace gptc;
@@ -27,9 +28,8 @@ LogicalResult gptc::isFusable(gpt::LinearOp op, Refuse refuse) {
 }
 
 bool gptc::isWeight(Value value) {
-  if (isa_and_nonnull<tensor::ExtractSliceOp, gpt::HeadPartOp>(
-          value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
+  if (Value whole = wholeOf(value.getDefiningOp()))
+    value = whole;
   return value.getDefiningOp<ml_program::GlobalLoadConstOp>();
 }
 
@@ -308,8 +308,8 @@ bool gptc::canHoist(Value value, Operation *before) {
     return true;
   Operation *op = value.getDefiningOp();
   return op && op->getBlock() == before->getBlock() &&
-         isa<ml_program::GlobalLoadConstOp, arith::ConstantOp,
-             tensor::ExtractSliceOp, gpt::HeadPartOp, gpt::PositionsOp>(op) &&
+         (wholeOf(op) || isa<ml_program::GlobalLoadConstOp, arith::ConstantOp,
+                             gpt::PositionsOp>(op)) &&
          llvm::all_of(op->getOperands(),
                       [&](Value v) { return canHoist(v, before); });
 }

@@ -68,7 +68,7 @@ mlir::Location fusedPlaces(mlir::MLIRContext *context,
 /// static shape, a result of x's rows.
 llvm::LogicalResult isFusable(gpt::LinearOp op, Refuse refuse);
 
-/// True if `value` is a weight: a loaded global, or a part of one.
+/// True if `value` is a weight: a loaded global, or made of one (WeightPart.h).
 bool isWeight(mlir::Value value);
 /// True if `value` is an argument or a whole weight: parts can be cut from it.
 bool isWhole(mlir::Value value);

@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelNames.h"
+#include "gptc/Dialect/Gpt/WeightPart.h"
 #include "gptc/Kernel/DimAnalysis.h"
 #include "gptc/Kernel/Passes.h"
 #include "gptc/Kernel/Weights.h"
@@ -33,10 +34,10 @@ using namespace gptc;
 using namespace gptc::gpt;
 
 namespace {
-/// What stays in the entry: loads, views of loads, constants (cloned into the
-/// kernels that use them), calls and the return.
+/// What stays in the entry: loads, weights made of loads, constants (cloned
+/// into the kernels that use them), calls and the return.
 bool staysInEntry(Operation &op) {
-  if (isa<tensor::ExtractSliceOp, HeadPartOp>(op))
+  if (wholeOf(&op))
     return loadOf(op.getResult(0)) != nullptr;
   return isa<ml_program::GlobalLoadConstOp, arith::ConstantOp, CallOp,
              func::ReturnOp>(op);
@@ -261,8 +262,8 @@ KernelOp Outliner::kernelFor(Operation &op) {
   return kernel;
 }
 
-/// Every result is a tensor of its own: an argument that is returned, and a
-/// value that is returned again, are copied.
+/// Every result is a tensor of its own: an argument that is returned, a shifted
+/// weight, and a value that is returned again, are copied.
 static void copyResults(func::FuncOp entry) {
   Operation *exit = entry.getBody().front().getTerminator();
   OpBuilder builder(exit);
@@ -272,7 +273,7 @@ static void copyResults(func::FuncOp entry) {
     if (!isa<RankedTensorType>(value.getType()))
       continue;
     bool again = !returned.insert(value).second;
-    if (again || isa<BlockArgument>(value))
+    if (again || isa<BlockArgument>(value) || shiftOf(value.getDefiningOp()))
       operand.set(BroadcastOp::create(builder, value.getLoc(), value.getType(),
                                       value, value));
   }
@@ -311,8 +312,9 @@ LogicalResult Outliner::run(func::FuncOp entry) {
   }
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
-    if (op.use_empty() && isa<ml_program::GlobalLoadConstOp, arith::ConstantOp,
-                              tensor::ExtractSliceOp, HeadPartOp>(op))
+    if (op.use_empty() &&
+        (wholeOf(&op) ||
+         isa<ml_program::GlobalLoadConstOp, arith::ConstantOp>(op)))
       op.erase();
   return success();
 }

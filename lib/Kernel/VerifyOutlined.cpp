@@ -4,6 +4,7 @@
 // every kernel holds one op and knows its dimensions.
 //
 //===----------------------------------------------------------------------===//
+#include "gptc/Dialect/Gpt/WeightPart.h"
 #include "gptc/Kernel/DimAnalysis.h"
 #include "gptc/Kernel/Passes.h"
 #include "gptc/Kernel/Weights.h"
@@ -23,8 +24,11 @@ constexpr llvm::StringLiteral culprit = "gpt-outline-kernels should have "
 
 LogicalResult verifyEntry(func::FuncOp entry) {
   for (Operation &op : entry.getBody().front()) {
-    bool view =
-        isa<tensor::ExtractSliceOp, HeadPartOp>(op) && loadOf(op.getResult(0));
+    bool view = wholeOf(&op) && loadOf(op.getResult(0));
+    // The number that is added to a weight.
+    view |= isa<arith::ConstantOp>(op) &&
+            llvm::all_of(op.getUsers(),
+                         [](Operation *user) { return wholeOf(user); });
     if (view || isa<ml_program::GlobalLoadConstOp, CallOp, func::ReturnOp>(op))
       continue;
     InFlightDiagnostic diagnostic =

@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Kernel/Weights.h"
+#include "gptc/Dialect/Gpt/WeightPart.h"
 
 using namespace mlir;
 using namespace gptc;
 using namespace gptc::gpt;
 
 ml_program::GlobalLoadConstOp gptc::loadOf(Value value) {
-  if (isa_and_nonnull<tensor::ExtractSliceOp, HeadPartOp>(
-          value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
+  if (Value whole = wholeOf(value.getDefiningOp()))
+    value = whole;
   return value.getDefiningOp<ml_program::GlobalLoadConstOp>();
 }
 
@@ -96,6 +96,7 @@ FailureOr<WeightView> gptc::weightOf(CallOp call, unsigned index) {
   }
 
   Operation *part = value.getDefiningOp();
+  view.shift = shiftOf(part).value_or(0);
   auto refuse = [&] {
     return part->emitOpError("expected output features (dimension ")
            << features << " of " << whole << ")";

@@ -305,6 +305,8 @@ void Manifest::weight(const PackedWeight &weight) {
       out.attribute("take", d.take);
       out.attribute("of", d.of);
     }
+    if (d.shift != 0)
+      out.attribute("shift", d.shift);
     out.attribute("offset", int64_t(d.offset));
     out.attribute("bytes", int64_t(d.bytes));
   });

@@ -12,6 +12,7 @@
 #include "gptc/Schedule/CudaSchedule.h"
 #include "gptc/Target/CPU/CpuTarget.h"
 #include "llvm/ADT/StringSet.h"
+#include <bit>
 
 using namespace mlir;
 using namespace gptc;
@@ -128,6 +129,7 @@ FailureOr<int32_t> PackagePlanner::weightIndex(const WeightView &view) {
   desc.take = view.take;
   desc.of = view.of;
   desc.k = view.k;
+  desc.shift = view.shift;
   desc.panel = !view.panel                   ? 1
                : package.options.gpu.empty() ? package.target.panelWidth()
                                              : cudaPanel;
@@ -314,10 +316,10 @@ void PackagePlanner::hash() {
   for (const PackedWeight &weight : package.weights) {
     const gptc_weight_desc &d = weight.desc;
     stream << '\n' << weight.name;
-    for (int64_t field :
-         {int64_t(d.source_dtype), int64_t(d.packed_dtype), int64_t(d.layout),
-          int64_t(d.in_out), d.source_rows, d.source_cols, d.n0, d.n, d.take,
-          d.of, d.k, d.panel, int64_t(d.offset)})
+    for (int64_t field : {int64_t(d.source_dtype), int64_t(d.packed_dtype),
+                          int64_t(d.layout), int64_t(d.in_out), d.source_rows,
+                          d.source_cols, d.n0, d.n, d.take, d.of, d.k, d.panel,
+                          int64_t(d.offset), std::bit_cast<int64_t>(d.shift)})
       stream << ' ' << field;
   }
   package.hash = gptc_checksum(0, text.data(), text.size());

@@ -11,6 +11,7 @@
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/GlobalVariable.h"
 #include "llvm/IR/Module.h"
+#include <bit>
 #include <cstddef>
 
 using namespace gptc;
@@ -27,7 +28,7 @@ static_assert(sizeof(gptc_extent) == 24 && sizeof(gptc_launch) == 88 &&
 static_assert(sizeof(gptc_value_desc) == 80);
 static_assert(sizeof(gptc_entry_desc) == 88 &&
               offsetof(gptc_entry_desc, inputs) == 48);
-static_assert(sizeof(gptc_weight_desc) == 104 &&
+static_assert(sizeof(gptc_weight_desc) == 112 &&
               offsetof(gptc_weight_desc, offset) == 88);
 static_assert(sizeof(gptc_kv_desc) == 56 && sizeof(gptc_program) == 144 &&
               offsetof(gptc_program, kv) == 72 && sizeof(gptc_programs) == 16);
@@ -247,7 +248,8 @@ Constant *ProgramEmitter::weight(const PackedWeight &weight) {
        make.i32(d.packed_dtype), make.i32(d.layout), make.i32(d.in_out),
        make.i64(d.source_rows), make.i64(d.source_cols), make.i64(d.n0),
        make.i64(d.n), make.i64(d.take), make.i64(d.of), make.i64(d.k),
-       make.i64(d.panel), make.i64(d.offset), make.i64(d.bytes)});
+       make.i64(d.panel), make.i64(d.offset), make.i64(d.bytes),
+       make.i64(std::bit_cast<int64_t>(d.shift))});
 }
 
 /// gptc_info.

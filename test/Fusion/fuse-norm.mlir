@@ -51,6 +51,21 @@ func.func @no_beta(%x: tensor<?x16xf32>, %w: tensor<960x16xf32>) -> (tensor<?x96
   return %y, %s : tensor<?x960xf32>, tensor<?x16xf32>
 }
 
+// A scale that is stored less 1 (Gemma) is a weight that packing makes.
+// CHECK-LABEL: func @shifted
+// CHECK-SAME:  %[[X:[^:]*]]: tensor<?x16xf32>
+// CHECK:       %[[G:.*]] = arith.addf
+// CHECK-NOT:   gpt.rms_norm
+// CHECK:       gpt.fused_gemm norm(rms %[[G]] eps 1.0e-6) %[[X]]
+func.func @shifted(%x: tensor<?x16xf32>, %w: tensor<960x16xf32>) -> tensor<?x960xf32> {
+  %g = ml_program.global_load_const @g : tensor<16xf32>
+  %one = arith.constant dense<1.0> : tensor<16xf32>
+  %g1 = arith.addf %g, %one : tensor<16xf32>
+  %n = gpt.rms_norm %x, %g1 eps 1.0e-6 : tensor<?x16xf32>, tensor<16xf32>
+  %y = gpt.linear %n, %w : tensor<?x16xf32>, tensor<960x16xf32> -> tensor<?x960xf32>
+  return %y : tensor<?x960xf32>
+}
+
 // A norm of a norm: the outer one goes into the GEMM, once.
 // CHECK-LABEL: func @twice
 // CHECK:       %[[N:.*]] = gpt.rms_norm

@@ -96,6 +96,34 @@ func.func @dimensions_of_one(%x: tensor<?xi32>, %s: tensor<2x?xf32>) -> (tensor<
   return %column, %more, %wide : tensor<?x1xi32>, tensor<1x2x?x1xf32>, tensor<2x3xi32>
 }
 
+// A number added to a vector is added where it is packed: no kernel for it,
+// whoever takes the sum. Adding 0, a matrix and two vectors are kernels.
+// CHECK-LABEL: func @shifted
+// CHECK-DAG:   %[[B:.*]] = ml_program.global_load_const @b
+// CHECK-DAG:   %[[ONE:.*]] = arith.constant dense<1.000000e+00>
+// CHECK-DAG:   %[[G:.*]] = arith.addf %[[ONE]], %[[B]]
+// CHECK:       gpt.call @rms_norm_c192(%{{.*}}, %[[G]])
+// CHECK:       gpt.call @mul_c192(%[[G]], %[[G]])
+// CHECK:       gpt.call @add_c192(%[[B]])
+// CHECK:       gpt.call @add_t64_c64
+// CHECK:       gpt.call @add_c192{{.*}}(%[[B]], %[[B]])
+// CHECK:       %[[COPY:.*]] = gpt.call @broadcast{{.*}}(%[[G]], %[[G]])
+// CHECK:       return {{.*}}%[[COPY]]
+func.func @shifted(%x: tensor<?x192xf32>) -> (tensor<?x192xf32>, tensor<192xf32>, tensor<192xf32>, tensor<64x64xf32>, tensor<192xf32>, tensor<192xf32>) {
+  %b = ml_program.global_load_const @b : tensor<192xf32>
+  %w2 = ml_program.global_load_const @w2 : tensor<64x64xf32>
+  %one = arith.constant dense<1.0> : tensor<192xf32>
+  %zero = arith.constant dense<0.0> : tensor<192xf32>
+  %ones = arith.constant dense<1.0> : tensor<64x64xf32>
+  %g = arith.addf %one, %b : tensor<192xf32>
+  %n = gpt.rms_norm %x, %g eps 1.0e-6 : tensor<?x192xf32>, tensor<192xf32>
+  %square = arith.mulf %g, %g : tensor<192xf32>
+  %same = arith.addf %b, %zero : tensor<192xf32>
+  %matrix = arith.addf %w2, %ones : tensor<64x64xf32>
+  %twice = arith.addf %b, %b : tensor<192xf32>
+  return %n, %square, %same, %matrix, %twice, %g : tensor<?x192xf32>, tensor<192xf32>, tensor<192xf32>, tensor<64x64xf32>, tensor<192xf32>, tensor<192xf32>
+}
+
 // CHECK:       gpt.kernel @gemm_k64_n64_q4_0(%{{.*}}: tensor<?x64xf32>, %{{.*}}: tensor<64x64xf32> {gpt.storage = "q4_0"}) -> tensor<?x64xf32>
 // CHECK-SAME:  gpt.dims = [array<i64: -1, 64>, array<i64: 64, 64>, array<i64: -1, 64>]
 // CHECK-NEXT:  gpt.linear

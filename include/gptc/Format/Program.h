@@ -167,6 +167,8 @@ typedef struct gptc_weight_desc {
    * multiple of 64 */
   uint64_t offset;
   uint64_t bytes;
+  /* vectors: added to each value, rounded to f32 once; not if it is 0 */
+  double shift;
 } gptc_weight_desc;
 
 typedef struct gptc_kv_desc {

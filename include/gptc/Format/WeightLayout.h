@@ -1,7 +1,7 @@
 /* WeightLayout.h - how weights lie in a package, and their packers.
  *
- * Vector (norm scales, biases): f32 values, n0 .. n0 + n, zero-padded to a
- * multiple of 64 elements.
+ * Vector (norm scales, biases): f32 values, n0 .. n0 + n, the descriptor's
+ * shift added to each, zero-padded to a multiple of 64 elements.
  *
  * Panel (every matrix; also tables that embedding gathers from): the N output
  * features are cut into panels of NR consecutive features, the last one

@@ -1,7 +1,8 @@
 //===- Weights.h - weights as operands of kernels ---------------*- C++ -*-===//
 //
-// A weight is a loaded ml_program.global, or a static slice or gpt.head_part of
-// one (a section of a packed projection). How it lies in memory follows from the operand that
+// A weight is a loaded ml_program.global, a static slice or gpt.head_part of
+// one (a section of a packed projection), or a vector and a number that is
+// added to it. How it lies in memory follows from the operand that
 // it is used as: matrices that are multiplied and tables that are gathered from
 // lie in panels, everything else as plain f32 values (Format/WeightLayout.h).
 //
@@ -12,7 +13,8 @@
 
 namespace gptc {
 
-/// The load that `value` is, or is a part of; null for anything else.
+/// The load that `value` is, or is made of (WeightPart.h); null for anything
+/// else.
 mlir::ml_program::GlobalLoadConstOp loadOf(mlir::Value value);
 
 /// The global of a load; null if there is none of that name.
@@ -38,9 +40,11 @@ mlir::OpOperand &operandOfArgument(gpt::KernelOp kernel, unsigned index);
 /// n output features from n0 on, over k inputs, of a global: consecutive ones,
 /// or `take` of every `of` if take is not 0. For a vector, or a
 /// weight that an op takes like an activation, k is 1 and n counts elements.
+/// `shift` is added to each element.
 struct WeightView {
   mlir::ml_program::GlobalOp global;
   int64_t n0 = 0, n = 0, k = 1, take = 0, of = 0;
+  double shift = 0;
   bool panel = false, inOut = false;
   gpt::Storage packed = gpt::Storage::F32;
 };

@@ -106,6 +106,45 @@ TEST(WeightLayout, PartOfEveryHead) {
               static_cast<float>(i / take * of + from + i % take));
 }
 
+// A number that is added to a vector: once, to what is there of it, in f32.
+TEST(WeightLayout, ShiftedVector) {
+  std::vector<float> f32 = {0.5f, -1.0f, 0x1p-24f, 3 * 0x1p-24f, -7.25f};
+  std::vector<uint16_t> bf16(5);
+  std::vector<char> q8(34);
+  uint16_t scale = 0x3000; // 2^-3
+  memcpy(q8.data(), &scale, 2);
+  for (int64_t i = 0; i < 5; ++i) {
+    uint32_t bits;
+    memcpy(&bits, &f32[i], 4);
+    bf16[i] = static_cast<uint16_t>(bits >> 16);
+    q8[2 + i] = static_cast<char>(10 - i);
+  }
+  auto vector = [](int32_t dtype, int64_t cols) {
+    gptc_weight_desc w = panel(dtype, GPTC_F32, 1, cols, 0, 5, 1, 1);
+    w.layout = GPTC_LAYOUT_VECTOR;
+    w.bytes = gptc_packed_bytes(&w);
+    w.shift = 1;
+    return w;
+  };
+  std::vector<char> a = pack(vector(GPTC_F32, 5), f32.data()),
+                    b = pack(vector(GPTC_BF16, 5), bf16.data()),
+                    c = pack(vector(GPTC_Q8_0, 32), q8.data());
+  ASSERT_EQ(a.size(), 256u);
+  const float want[] = {1.5f, 0.0f, 1.0f, 1 + 0x1p-22f, -6.25f};
+  for (int64_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(at<float>(a, i * 4), i < 5 ? want[i] : 0.0f);
+    EXPECT_EQ(at<float>(b, i * 4), i < 5 ? want[i] : 0.0f);
+    EXPECT_EQ(at<float>(c, i * 4),
+              i < 5 ? 1 + static_cast<float>(10 - i) / 8 : 0.0f);
+  }
+  // Matrices are not shifted.
+  gptc_weight_desc matrix = panel(GPTC_F32, GPTC_F32, 4, 8, 0, 4, 8, 16);
+  matrix.shift = 1;
+  std::vector<float> source(32);
+  std::vector<char> out(matrix.bytes);
+  EXPECT_EQ(gptc_pack_weight(&matrix, source.data(), out.data()), -1);
+}
+
 TEST(WeightLayout, F32BothOrientations) {
   const int64_t rows = 75, k = 37, n0 = 5, n = 70, nr = 32;
   std::vector<float> source(rows * k);
