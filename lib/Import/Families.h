@@ -24,10 +24,28 @@ Graph importGpt2(mlir::MLIRContext &context,
 Graph importLlama(mlir::MLIRContext &context,
                   const checkpoint::Checkpoint &checkpoint, Weights &weights,
                   ModelInfo &info);
+/// Gemma.cpp: config.json with model_type gemma or gemma2.
+Graph importGemma(mlir::MLIRContext &context,
+                  const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                  ModelInfo &info);
+Graph importGemma2(mlir::MLIRContext &context,
+                   const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                   ModelInfo &info);
+/// GptNeoX.cpp: config.json with model_type gpt_neox.
+Graph importGptNeoX(mlir::MLIRContext &context,
+                    const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                    ModelInfo &info);
 /// LlamaGguf.cpp: general.architecture llama.
 Graph importLlamaGguf(mlir::MLIRContext &context,
                       const checkpoint::Checkpoint &checkpoint,
                       Weights &weights, ModelInfo &info);
+/// GemmaGguf.cpp: general.architecture gemma or gemma2.
+Graph importGemmaGguf(mlir::MLIRContext &context,
+                      const checkpoint::Checkpoint &checkpoint,
+                      Weights &weights, ModelInfo &info);
+Graph importGemma2Gguf(mlir::MLIRContext &context,
+                       const checkpoint::Checkpoint &checkpoint,
+                       Weights &weights, ModelInfo &info);
 
 /// bos_token_id and eos_token_id (an id, a list or null) of config.json.
 checkpoint::Expected<void>

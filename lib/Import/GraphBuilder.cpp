@@ -118,7 +118,9 @@ Value GraphBuilder::linear(StringRef name, Value x, Value weight, Value bias,
 
 llvm::SmallVector<Value> GraphBuilder::split(StringRef name, Value x,
                                              int64_t parts) {
-  Type part = tensorOf({shapeOf(x)[0], shapeOf(x)[1] / parts});
+  llvm::SmallVector<int64_t> shape(shapeOf(x));
+  shape.back() /= parts;
+  Type part = tensorOf(shape);
   auto op = gpt::SplitOp::create(builder, at(name),
                                  llvm::SmallVector<Type>(parts, part), x);
   return {op.getParts().begin(), op.getParts().end()};
@@ -157,6 +159,22 @@ Value GraphBuilder::multiply(StringRef name, Value a, Value b) {
   return arith::MulFOp::create(builder, at(name), a, b);
 }
 
+Value GraphBuilder::scale(StringRef name, Value x, double factor) {
+  return gpt::ScaleOp::create(builder, at(name), x.getType(), x,
+                              builder.getF64FloatAttr(factor));
+}
+
+Value GraphBuilder::softcap(StringRef name, Value x, double cap) {
+  return gpt::SoftcapOp::create(builder, at(name), x.getType(), x,
+                                builder.getF64FloatAttr(cap));
+}
+
+Value GraphBuilder::constant(StringRef name, int64_t size, double number) {
+  auto numbers =
+      DenseElementsAttr::get(tensorOf({size}), static_cast<float>(number));
+  return arith::ConstantOp::create(builder, at(name), numbers);
+}
+
 Value GraphBuilder::matmul(StringRef name, Value a, Value b, bool transposeB,
                            int64_t groups) {
   auto type =
@@ -165,14 +183,17 @@ Value GraphBuilder::matmul(StringRef name, Value a, Value b, bool transposeB,
                                groups);
 }
 
-Value GraphBuilder::attention(Value q, Value k, Value v, double scale,
-                              int64_t groups) {
+Value GraphBuilder::attention(Value q, Value k, Value v, double factor,
+                              int64_t groups, std::optional<int64_t> window,
+                              std::optional<double> softcapAt) {
   Value scores = matmul("scores", q, k, /*transposeB=*/true, groups);
-  if (scale != 1)
-    scores = gpt::ScaleOp::create(builder, at("scaled"), scores.getType(),
-                                  scores, builder.getF64FloatAttr(scale));
-  scores = gpt::CausalMaskOp::create(builder, at("masked"), scores.getType(),
-                                     scores);
+  if (factor != 1)
+    scores = scale("scaled", scores, factor);
+  if (softcapAt)
+    scores = softcap("capped", scores, *softcapAt);
+  scores = gpt::CausalMaskOp::create(
+      builder, at("masked"), scores.getType(), scores,
+      window ? builder.getI64IntegerAttr(*window) : IntegerAttr());
   Value weights =
       gpt::SoftmaxOp::create(builder, at("probs"), scores.getType(), scores);
   return matmul("heads", weights, v, /*transposeB=*/false, groups);

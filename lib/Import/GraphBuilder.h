@@ -44,6 +44,7 @@ public:
   /// `bias` may be null; `inOut`: the weight is [in, out].
   mlir::Value linear(llvm::StringRef name, mlir::Value x, mlir::Value weight,
                      mlir::Value bias, bool inOut = false);
+  /// Equal parts of the last dimension.
   llvm::SmallVector<mlir::Value> split(llvm::StringRef name, mlir::Value x,
                                        int64_t parts);
   mlir::Value splitHeads(llvm::StringRef name, mlir::Value x, int64_t heads);
@@ -52,11 +53,17 @@ public:
                    gpt::RopeAttr rope);
   mlir::Value activation(llvm::StringRef name, Activation kind, mlir::Value x);
   mlir::Value add(llvm::StringRef name, mlir::Value a, mlir::Value b);
+  mlir::Value scale(llvm::StringRef name, mlir::Value x, double factor);
+  mlir::Value softcap(llvm::StringRef name, mlir::Value x, double cap);
+  /// A vector of this number.
+  mlir::Value constant(llvm::StringRef name, int64_t size, double number);
   mlir::Value multiply(llvm::StringRef name, mlir::Value a, mlir::Value b);
   /// Causal attention of [H, T, D] over [H / groups, T, D], spelled out;
   /// [H, T, D]. `scale` 1 is left out.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
-                        double scale, int64_t groups);
+                        double scale, int64_t groups,
+                        std::optional<int64_t> window = std::nullopt,
+                        std::optional<double> softcapAt = std::nullopt);
 
   /// Returns the logits and gives the module away.
   mlir::OwningOpRef<mlir::ModuleOp> finish(mlir::Value logits);

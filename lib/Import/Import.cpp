@@ -32,9 +32,14 @@ struct Family {
 static constexpr Family hfFamilies[] = {
     {"gpt2", "GPT2LMHeadModel", importGpt2},
     {"llama", "LlamaForCausalLM", importLlama},
+    {"gemma", "GemmaForCausalLM", importGemma},
+    {"gemma2", "Gemma2ForCausalLM", importGemma2},
+    {"gpt_neox", "GPTNeoXForCausalLM", importGptNeoX},
 };
 static constexpr Family ggufFamilies[] = {
     {"llama", nullptr, importLlamaGguf},
+    {"gemma", nullptr, importGemmaGguf},
+    {"gemma2", nullptr, importGemma2Gguf},
 };
 
 static std::string namesOf(llvm::ArrayRef<Family> families) {
@@ -116,6 +121,8 @@ bool gptc::isModelName(StringRef name) {
 /// Buffers that transformers once saved beside the parameters.
 static bool isBuffer(StringRef name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".attention.bias") ||
+         name.ends_with(".attention.masked_bias") ||
          name.ends_with(".rotary_emb.inv_freq");
 }
 

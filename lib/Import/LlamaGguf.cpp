@@ -11,10 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Fields.h"
+#include "GgufCommon.h"
 #include "LlamaGraph.h"
-#include <charconv>
-#include <limits>
 
 using namespace mlir;
 using namespace gptc;
@@ -23,38 +21,6 @@ using checkpoint::Checkpoint;
 using checkpoint::Error;
 using checkpoint::Expected;
 using checkpoint::gguf::Metadata;
-
-/// What this version does not compute; each would change the logits.
-static void refuseVariants(Fields<Metadata> &fields) {
-  fields.require(fields.integerOr("llama.expert_count", 0) == 0,
-                 "llama.expert_count",
-                 "expected 0: mixtures of experts are not supported");
-  std::string type = fields.stringOr("llama.rope.scaling.type", "none");
-  fields.require(type == "none", "llama.rope.scaling.type",
-                 fmt::format("rotary scaling {} is not supported: expected "
-                             "'none'",
-                             checkpoint::quote(type)));
-  // Written before rope.scaling.type existed.
-  double linear = fields.realOr("llama.rope.scale_linear", 1);
-  fields.require(linear == 1, "llama.rope.scale_linear",
-                 fmt::format("expected 1: rotary scaling is not supported, "
-                             "got {}",
-                             linear));
-}
-
-/// A float32 of the metadata as the decimal number that was meant: 1e-5, not
-/// 9.999999747378752e-06. It reads back to the same float32.
-static double asWritten(double stored) {
-  if (stored > std::numeric_limits<float>::max())
-    return stored;
-  float single = static_cast<float>(stored);
-  if (single != stored)
-    return stored;
-  // Not strtod, which stops at the point where the locale has a comma.
-  std::string text = fmt::format("{}", single);
-  std::from_chars(text.data(), text.data() + text.size(), stored);
-  return stored;
-}
 
 static Expected<LlamaConfig> readConfig(const Metadata &metadata,
                                         ModelInfo &info) {
@@ -92,15 +58,8 @@ static Expected<LlamaConfig> readConfig(const Metadata &metadata,
       fmt::format(
           "expected an even head size of at most 2^20 (rotary pairs), got {}",
           config.headSize));
-  refuseVariants(fields);
-  for (const char *key :
-       {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id"})
-    if (int64_t id = fields.integerOr(key, -1); id >= 0)
-      (key[15] == 'b' ? info.bos : info.eos) = id;
-  for (const char *key :
-       {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
-    if (int64_t id = fields.integerOr(key, -1); id >= 0 && info.eos != id)
-      info.extraEnds.push_back(id);
+  refuseGgufVariants(fields, "llama");
+  readGgufTokens(fields, info);
   if (fields.failed())
     return fields.error();
   return config;
@@ -134,37 +93,13 @@ static LlamaLayer claimLayer(const LlamaConfig &config, const std::string &at,
   return layer;
 }
 
-/// The vocabulary is as large as the embedding table; llama.vocab_size is
-/// optional and must agree.
-static Expected<int64_t> readVocab(const Checkpoint &checkpoint) {
-  const Metadata &metadata = checkpoint.metadata();
-  Weight table = checkpoint.find("token_embd.weight");
-  if (!table)
-    return Error{checkpoint.path() + ": tensor 'token_embd.weight' is missing"};
-  int64_t rows = table->shape.empty() ? 0 : table->shape[0];
-  if (rows < 1 || rows > INT32_MAX)
-    return Error{fmt::format("{}: tensor 'token_embd.weight': expected "
-                             "[vocabulary, width], got {}",
-                             checkpoint.path(),
-                             checkpoint::shapeText(table->shape))};
-  auto stated = metadata.integerOr("llama.vocab_size", rows);
-  if (!stated)
-    return stated.error();
-  if (*stated != rows)
-    return metadata.error("llama.vocab_size",
-                          fmt::format("expected the {} rows of "
-                                      "'token_embd.weight', got {}",
-                                      rows, *stated));
-  return rows;
-}
-
 Graph importer::importLlamaGguf(MLIRContext &context,
                                 const Checkpoint &checkpoint, Weights &weights,
                                 ModelInfo &info) {
   auto config = readConfig(checkpoint.metadata(), info);
   if (!config)
     return config.error();
-  auto vocab = readVocab(checkpoint);
+  auto vocab = readGgufVocab(checkpoint, "llama");
   if (!vocab)
     return vocab.error();
   info.vocab = *vocab;

@@ -1,9 +1,10 @@
 """Writes a tiny checkpoint, whole or broken in one way. No packages needed.
 
-usage: checkpoint.py gpt2|llama|gguf PATH [EDIT...]
+usage: checkpoint.py gpt2|llama|gemma|gemma2|neox|gguf|gguf-gemma2|
+                     gguf-gemma2-27b PATH [EDIT...]
 
-gpt2 and llama write a folder with config.json and model.safetensors, gguf one
-file. All weights are zero. EDIT:
+The gguf ones write one file, the others a folder with config.json and
+model.safetensors. All weights are zero. EDIT:
   KEY=JSON        set a key of config.json or of the GGUF metadata
   KEY=            remove it
   NAME:[2,3]      give a tensor this shape (added if it is new)
@@ -67,6 +68,57 @@ def gguf():
     return config, tensors
 
 
+def gemma():
+    head = 6
+    config = dict(model_type="gemma", num_hidden_layers=LAYERS, hidden_size=WIDTH, num_attention_heads=HEADS,
+                  num_key_value_heads=KV, head_dim=head, intermediate_size=INNER, vocab_size=VOCAB,
+                  max_position_embeddings=CONTEXT)
+    c, q, kv = WIDTH, HEADS * head, KV * head
+    tensors = {"model.embed_tokens.weight": [VOCAB, c], "model.norm.weight": [c]}
+    for i in range(LAYERS):
+        at = f"model.layers.{i}."
+        tensors |= {at + "input_layernorm.weight": [c], at + "post_attention_layernorm.weight": [c],
+                    at + "self_attn.q_proj.weight": [q, c], at + "self_attn.k_proj.weight": [kv, c],
+                    at + "self_attn.v_proj.weight": [kv, c], at + "self_attn.o_proj.weight": [c, q],
+                    at + "mlp.gate_proj.weight": [INNER, c], at + "mlp.up_proj.weight": [INNER, c],
+                    at + "mlp.down_proj.weight": [c, INNER]}
+    return config, tensors
+
+
+def gemma2():
+    config, tensors = gemma()
+    for i in range(LAYERS):
+        tensors |= {f"model.layers.{i}.{where}_feedforward_layernorm.weight": [WIDTH] for where in ("pre", "post")}
+    return config | dict(model_type="gemma2"), tensors
+
+
+def neox():
+    c = 2 * WIDTH
+    config = dict(model_type="gpt_neox", num_hidden_layers=LAYERS, hidden_size=c, num_attention_heads=HEADS,
+                  intermediate_size=INNER, vocab_size=VOCAB, max_position_embeddings=CONTEXT)
+    shapes = {"input_layernorm.": [c], "post_attention_layernorm.": [c], "attention.query_key_value.": [3 * c, c],
+              "attention.dense.": [c, c], "mlp.dense_h_to_4h.": [INNER, c], "mlp.dense_4h_to_h.": [c, INNER]}
+    tensors = {"gpt_neox.embed_in.weight": [VOCAB, c], "gpt_neox.final_layer_norm.weight": [c],
+               "gpt_neox.final_layer_norm.bias": [c], "embed_out.weight": [VOCAB, c]}
+    for i in range(LAYERS):
+        for name, shape in shapes.items():
+            tensors |= {f"gpt_neox.layers.{i}.{name}weight": shape, f"gpt_neox.layers.{i}.{name}bias": shape[:1]}
+    return config, tensors
+
+
+def gguf_gemma2(layers=LAYERS):
+    c, head = WIDTH, 6
+    config = {"general.architecture": "gemma2", "gemma2.block_count": layers, "gemma2.context_length": CONTEXT,
+              "gemma2.embedding_length": c, "gemma2.feed_forward_length": INNER, "gemma2.attention.head_count": HEADS,
+              "gemma2.attention.head_count_kv": KV, "gemma2.attention.key_length": head,
+              "gemma2.attention.value_length": head, "gemma2.attention.layer_norm_rms_epsilon": 1e-6}
+    shapes = {"attn_norm": [c], "post_attention_norm": [c], "ffn_norm": [c], "post_ffw_norm": [c],
+              "attn_q": [HEADS * head, c], "attn_k": [KV * head, c], "attn_v": [KV * head, c],
+              "attn_output": [c, HEADS * head], "ffn_gate": [INNER, c], "ffn_up": [INNER, c], "ffn_down": [c, INNER]}
+    tensors = {"token_embd.weight": [VOCAB, c], "output_norm.weight": [c]}
+    return config, tensors | {f"blk.{i}.{name}.weight": shape for i in range(layers) for name, shape in shapes.items()}
+
+
 def elements(shape):
     count = 1
     for size in shape:
@@ -117,7 +169,8 @@ def write_gguf(path, config, tensors, integers):
 
 def main():
     kind, path, *edits = sys.argv[1:]
-    config, tensors = {"gpt2": gpt2, "llama": llama, "gguf": gguf}[kind]()
+    config, tensors = {"gpt2": gpt2, "llama": llama, "gemma": gemma, "gemma2": gemma2, "neox": neox, "gguf": gguf,
+                       "gguf-gemma2": gguf_gemma2, "gguf-gemma2-27b": lambda: gguf_gemma2(46)}[kind]()
     integers, files = set(), {}
     for edit in edits:
         at = min(i for i in (edit.find(c) for c in "=:@") if i >= 0)
@@ -134,7 +187,7 @@ def main():
             tensors.pop(name, None)
             if value:
                 tensors[name] = json.loads(value)
-    if kind == "gguf":
+    if kind.startswith("gguf"):
         return write_gguf(path, config, tensors, integers)
     os.makedirs(path, exist_ok=True)
     with open(os.path.join(path, "config.json"), "w") as f:

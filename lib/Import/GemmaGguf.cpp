@@ -1,0 +1,179 @@
+//===- GemmaGguf.cpp - Gemma and Gemma 2 from a GGUF file -----------------===//
+//
+// Hyperparameters are the keys `gemma.*` or `gemma2.*` of the metadata. Norm
+// weights are stored with the 1 added, rows of Q and K as Hugging Face has
+// them. The head is `output.weight`, or the token embedding where that is
+// absent. Gemma 2's layers slide from the first on, every other one; its scores
+// are scaled by the head size, in the largest model (46 layers) by the width of
+// a head in the residual stream, unless `attention.scale` says otherwise: the
+// format has no query_pre_attn_scalar, and llama.cpp tells them apart so.
+//
+// Refuses, by name: rotary scaling, partial rotation, keys and values of
+// different size.
+// Source: the GGUF specification's list of standard keys and tensor names.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmaGraph.h"
+#include "GgufCommon.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::importer;
+using checkpoint::Checkpoint;
+using checkpoint::Expected;
+using checkpoint::gguf::Metadata;
+
+namespace {
+/// Keys of one architecture.
+struct Keys {
+  std::string_view architecture;
+  std::string operator()(std::string_view key) const {
+    return fmt::format("{}.{}", architecture, key);
+  }
+};
+
+struct GgufConfig : GemmaConfig {
+  bool second = false;
+  int64_t window = 0;
+};
+} // namespace
+
+static void readHeadSize(Fields<Metadata> &fields, Keys keys,
+                         GemmaConfig &config) {
+  if (!fields.has(keys("attention.key_length")))
+    fields.requireMultiple(keys("embedding_length"), config.width,
+                           keys("attention.head_count"), config.heads);
+  config.headSize =
+      fields.sizeOr(keys("attention.key_length"), config.width / config.heads);
+  for (const char *key : {"attention.value_length", "rope.dimension_count"}) {
+    int64_t got = fields.sizeOr(keys(key), config.headSize);
+    fields.require(
+        got == config.headSize, keys(key),
+        fmt::format("expected the head size {}, got {}", config.headSize, got));
+  }
+  fields.require(
+      (config.headSize % 2 == 0 && config.headSize <= 1 << 20) ||
+          fields.failed(),
+      keys("attention.key_length"),
+      fmt::format(
+          "expected an even head size of at most 2^20 (rotary pairs), got {}",
+          config.headSize));
+}
+
+/// What only Gemma 2 has.
+static void readSecond(Fields<Metadata> &fields, Keys keys, int64_t layers,
+                       GgufConfig &config) {
+  config.second = true;
+  config.window = fields.sizeOr(keys("attention.sliding_window"), 4096);
+  config.scoreCap =
+      asWritten(fields.positiveOr(keys("attn_logit_softcapping"), 50));
+  config.logitCap =
+      asWritten(fields.positiveOr(keys("final_logit_softcapping"), 30));
+  if (layers == 46)
+    config.scoreScale =
+        1 / std::sqrt(static_cast<double>(config.width / config.heads));
+  config.scoreScale =
+      asWritten(fields.positiveOr(keys("attention.scale"), config.scoreScale));
+}
+
+static Expected<GgufConfig> readConfig(const Metadata &metadata, Keys keys,
+                                       ModelInfo &info) {
+  Fields fields(metadata);
+  GgufConfig config;
+  info.layers = fields.size(keys("block_count"));
+  info.context = fields.size(keys("context_length"));
+  config.width = fields.size(keys("embedding_length"));
+  config.inner = fields.size(keys("feed_forward_length"));
+  config.heads = fields.size(keys("attention.head_count"));
+  config.kvHeads = fields.sizeOr(keys("attention.head_count_kv"), config.heads);
+  config.eps =
+      asWritten(fields.positive(keys("attention.layer_norm_rms_epsilon")));
+  config.ropeBase = asWritten(fields.ropeBaseOr(keys("rope.freq_base"), 10000));
+  config.normsLessOne = false;
+  fields.requireMultiple(keys("attention.head_count"), config.heads,
+                         keys("attention.head_count_kv"), config.kvHeads);
+  readHeadSize(fields, keys, config);
+  config.scoreScale = 1 / std::sqrt(static_cast<double>(config.headSize));
+  if (keys.architecture == "gemma2")
+    readSecond(fields, keys, info.layers, config);
+  refuseGgufVariants(fields, keys.architecture);
+  readGgufTokens(fields, info);
+  if (fields.failed())
+    return fields.error();
+  return config;
+}
+
+static GemmaLayer claimLayer(const GgufConfig &config, const std::string &at,
+                             Weights &weights) {
+  int64_t c = config.width, f = config.inner;
+  int64_t q = config.heads * config.headSize;
+  int64_t kv = config.kvHeads * config.headSize;
+  auto matrix = [&](const char *name, int64_t out, int64_t in) {
+    return weights.claim(at + name + ".weight", {out, in});
+  };
+  auto norm = [&](const char *name) {
+    return weights.claim(at + name + ".weight", {c});
+  };
+  GemmaLayer layer;
+  layer.attnNorm = norm("attn_norm");
+  layer.q = matrix("attn_q", q, c);
+  layer.k = matrix("attn_k", kv, c);
+  layer.v = matrix("attn_v", kv, c);
+  layer.o = matrix("attn_output", c, q);
+  if (config.second)
+    layer.attnPostNorm = norm("post_attention_norm");
+  layer.ffnNorm = norm("ffn_norm");
+  layer.gate = matrix("ffn_gate", f, c);
+  layer.up = matrix("ffn_up", f, c);
+  layer.down = matrix("ffn_down", c, f);
+  if (config.second)
+    layer.ffnPostNorm = norm("post_ffw_norm");
+  return layer;
+}
+
+static Graph importEither(MLIRContext &context, const Checkpoint &checkpoint,
+                          Weights &weights, ModelInfo &info,
+                          std::string_view architecture) {
+  auto config = readConfig(checkpoint.metadata(), {architecture}, info);
+  if (!config)
+    return config.error();
+  auto vocab = readGgufVocab(checkpoint, architecture);
+  if (!vocab)
+    return vocab.error();
+  info.vocab = *vocab;
+  GemmaModel model;
+  model.config = *config;
+  model.tokensPrefix = "token_embd";
+  model.normPrefix = "output_norm";
+  model.headPrefix =
+      weights.stored("output.weight") ? "output" : model.tokensPrefix;
+  model.tokens = weights.claim("token_embd.weight", {*vocab, config->width});
+  for (int64_t i = 0; i < info.layers && !weights.failed(); ++i) {
+    std::string at = fmt::format("blk.{}.", i);
+    model.layers.push_back(claimLayer(*config, at, weights));
+    if (config->second && i % 2 == 0)
+      model.layers.back().window = config->window;
+    model.attnPrefixes.push_back(at + "attn");
+    model.ffnPrefixes.push_back(at + "ffn");
+  }
+  model.norm = weights.claim("output_norm.weight", {config->width});
+  model.head =
+      weights.claim(model.headPrefix + ".weight", {*vocab, config->width});
+  if (weights.failed())
+    return weights.error();
+  return buildGemma(context, model, weights, *vocab);
+}
+
+Graph importer::importGemmaGguf(MLIRContext &context,
+                                const Checkpoint &checkpoint, Weights &weights,
+                                ModelInfo &info) {
+  return importEither(context, checkpoint, weights, info, "gemma");
+}
+
+Graph importer::importGemma2Gguf(MLIRContext &context,
+                                 const Checkpoint &checkpoint, Weights &weights,
+                                 ModelInfo &info) {
+  return importEither(context, checkpoint, weights, info, "gemma2");
+}
