@@ -1,6 +1,6 @@
 # Configuration of the lit tests. Tools are found through PATH, so a RUN line
 # names them plainly: gptc-opt, gptc, gptc-import, gptc-run, FileCheck, not.
-# Other words: %golden (the golden data), %python (python3 with no packages
+# Other words: %golden (the golden data), %families (test/Families), %python (python3 with no packages
 # promised), %root (the repository), %mlir_include. Paths are quoted here where they hold a space; a RUN line does not
 # quote them again.
 import os
@@ -12,7 +12,7 @@ import lit.TestRunner
 config.name = "gptc"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Golden", "Unit", "Inputs"]
+config.excludes = ["Families", "Golden", "Unit", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = config.gptc_test_exec_root
 
@@ -21,6 +21,9 @@ config.environment["PATH"] = os.pathsep.join(
 )
 config.substitutions.append(
     ("%golden", os.path.join(config.test_source_root, "Golden"))
+)
+config.substitutions.append(
+    ("%families", os.path.join(config.test_source_root, "Families"))
 )
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%root", os.path.dirname(config.test_source_root)))

@@ -38,8 +38,22 @@ static std::optional<Storage> storageOf(uint64_t ggmlType) {
     return Storage::Q4_0;
   case 3:
     return Storage::Q4_1;
+  case 6:
+    return Storage::Q5_0;
+  case 7:
+    return Storage::Q5_1;
   case 8:
     return Storage::Q8_0;
+  case 10:
+    return Storage::Q2_K;
+  case 11:
+    return Storage::Q3_K;
+  case 12:
+    return Storage::Q4_K;
+  case 13:
+    return Storage::Q5_K;
+  case 14:
+    return Storage::Q6_K;
   case 24:
     return Storage::I8;
   case 25:
@@ -203,8 +217,9 @@ Expected<TensorInfo> FileReader::readTensor(uint64_t number, uint64_t count) {
                                  ? ggmlTypeNames[*type]
                                  : std::string_view();
     return tensorError(
-        *name, fmt::format("expected F32, F16, BF16, Q8_0, Q4_0 or Q4_1, got "
-                           "ggml type {} ({}), not read by this version",
+        *name, fmt::format("expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, "
+                           "Q5_1 or Q2_K to Q6_K, got ggml type {} ({}), not "
+                           "read by this version",
                            *type, known.empty() ? "unknown" : known));
   }
   tensor.storage = *storage;

@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "gptc/Checkpoint/Storage.h"
+#include "Blocks.h"
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <limits>
 
@@ -16,18 +18,22 @@ using namespace gptc::checkpoint;
 namespace {
 struct Layout {
   std::string_view name;
-  uint8_t blockElements;
-  uint8_t blockBytes;
+  uint16_t blockElements;
+  uint16_t blockBytes;
 };
 } // namespace
 
 /// In the order of the enumeration.
 static constexpr Layout layouts[] = {
-    {"f32", 1, 4},     {"f16", 1, 2},    {"bf16", 1, 2}, {"q8_0", 32, 34},
-    {"q4_0", 32, 18},  {"q4_1", 32, 20}, {"f64", 1, 8},  {"f8_e4m3", 1, 1},
-    {"f8_e5m2", 1, 1}, {"i8", 1, 1},     {"i16", 1, 2},  {"i32", 1, 4},
-    {"i64", 1, 8},     {"u8", 1, 1},     {"u16", 1, 2},  {"u32", 1, 4},
-    {"u64", 1, 8},     {"bool", 1, 1},
+    {"f32", 1, 4},      {"f16", 1, 2},      {"bf16", 1, 2},
+    {"q8_0", 32, 34},   {"q4_0", 32, 18},   {"q4_1", 32, 20},
+    {"q5_0", 32, 22},   {"q5_1", 32, 24},   {"q2_k", 256, 84},
+    {"q3_k", 256, 110}, {"q4_k", 256, 144}, {"q5_k", 256, 176},
+    {"q6_k", 256, 210}, {"f64", 1, 8},      {"f8_e4m3", 1, 1},
+    {"f8_e5m2", 1, 1},  {"i8", 1, 1},       {"i16", 1, 2},
+    {"i32", 1, 4},      {"i64", 1, 8},      {"u8", 1, 1},
+    {"u16", 1, 2},      {"u32", 1, 4},      {"u64", 1, 8},
+    {"bool", 1, 1},
 };
 static_assert(std::size(layouts) == static_cast<size_t>(Storage::Bool) + 1);
 
@@ -47,7 +53,17 @@ std::optional<Storage> gptc::checkpoint::parseStorage(std::string_view name) {
 }
 
 bool gptc::checkpoint::isWeightStorage(Storage storage) {
-  return storage <= Storage::Q4_1;
+  return storage <= Storage::Q6_K;
+}
+
+std::string gptc::checkpoint::weightStorageNames() {
+  std::string names;
+  for (size_t i = 0; isWeightStorage(static_cast<Storage>(i)); ++i) {
+    auto storage = static_cast<Storage>(i);
+    names += i == 0 ? "" : storage == Storage::Q6_K ? " or " : ", ";
+    names += storageName(storage);
+  }
+  return names;
 }
 
 size_t gptc::checkpoint::blockElements(Storage storage) {
@@ -68,10 +84,6 @@ std::optional<uint64_t> gptc::checkpoint::rowBytes(Storage storage,
   return blocks * blockBytes(storage);
 }
 
-static uint16_t readU16(const uint8_t *source) {
-  return static_cast<uint16_t>(source[0] | source[1] << 8);
-}
-
 static float readF32(const uint8_t *source) {
   uint32_t low = readU16(source), high = readU16(source + 2);
   return std::bit_cast<float>(high << 16 | low);
@@ -81,8 +93,7 @@ static float readBF16(const uint8_t *source) {
   return std::bit_cast<float>(uint32_t{readU16(source)} << 16);
 }
 
-/// IEEE binary16; exact, because every f16 value is a float32 value.
-static float readF16(const uint8_t *source) {
+float gptc::checkpoint::readF16(const uint8_t *source) {
   uint32_t bits = readU16(source);
   uint32_t sign = (bits & 0x8000u) << 16;
   uint32_t exponent = bits >> 10 & 0x1f;
@@ -121,6 +132,34 @@ static void dequantizeQ4_1(const uint8_t *block, float *values) {
   }
 }
 
+/// The five bits of element j of a q5_0 or q5_1 block.
+static int fiveBits(const uint8_t *high, const uint8_t *nibbles, int j) {
+  int low = j < 16 ? nibbles[j] & 15 : nibbles[j - 16] >> 4;
+  return low | (high[j / 8] >> (j % 8) & 1) << 4;
+}
+
+static void dequantizeQ5_0(const uint8_t *block, float *values) {
+  float d = readF16(block);
+  for (int j = 0; j < 32; ++j)
+    values[j] = d * static_cast<float>(fiveBits(block + 2, block + 6, j) - 16);
+}
+
+/// Rounded once, as q4_1.
+static void dequantizeQ5_1(const uint8_t *block, float *values) {
+  float d = readF16(block), m = readF16(block + 2);
+  for (int j = 0; j < 32; ++j)
+    values[j] = d * static_cast<float>(fiveBits(block + 4, block + 8, j)) + m;
+}
+
+/// The same scale and codes; those of q5_0 lie between -16 and 15.
+static void convertQ5_0ToQ8_0(const uint8_t *block, uint8_t *target) {
+  target[0] = block[0];
+  target[1] = block[1];
+  for (int j = 0; j < 32; ++j)
+    target[2 + j] =
+        static_cast<uint8_t>(fiveBits(block + 2, block + 6, j) - 16);
+}
+
 /// `read` turns one block into its values.
 template <typename ReadBlock>
 static bool forEachBlock(Storage storage, const uint8_t *source, size_t count,
@@ -152,7 +191,55 @@ bool gptc::checkpoint::dequantizeRow(Storage storage, const uint8_t *source,
     return forEachBlock(storage, source, count, values, dequantizeQ4_0);
   case Storage::Q4_1:
     return forEachBlock(storage, source, count, values, dequantizeQ4_1);
+  case Storage::Q5_0:
+    return forEachBlock(storage, source, count, values, dequantizeQ5_0);
+  case Storage::Q5_1:
+    return forEachBlock(storage, source, count, values, dequantizeQ5_1);
+  case Storage::Q2_K:
+    return forEachBlock(storage, source, count, values, dequantizeQ2_K);
+  case Storage::Q3_K:
+    return forEachBlock(storage, source, count, values, dequantizeQ3_K);
+  case Storage::Q4_K:
+    return forEachBlock(storage, source, count, values, dequantizeQ4_K);
+  case Storage::Q5_K:
+    return forEachBlock(storage, source, count, values, dequantizeQ5_K);
+  case Storage::Q6_K:
+    return forEachBlock(storage, source, count, values, dequantizeQ6_K);
   default:
     return false;
   }
+}
+
+Storage gptc::checkpoint::packedFrom(Storage storage) {
+  if (storage <= Storage::Q4_1)
+    return storage;
+  return storage == Storage::Q5_0 ? Storage::Q8_0 : Storage::F32;
+}
+
+bool gptc::checkpoint::convertRow(Storage storage, const uint8_t *source,
+                                  size_t count, uint8_t *target) {
+  std::optional<uint64_t> bytes = rowBytes(storage, count);
+  if (!isWeightStorage(storage) || !bytes)
+    return false;
+  Storage packed = packedFrom(storage);
+  if (packed == storage) {
+    std::memcpy(target, source, *bytes);
+    return true;
+  }
+  size_t elements = blockElements(storage);
+  for (size_t i = 0; i < count; i += elements, source += blockBytes(storage)) {
+    if (packed == Storage::Q8_0) {
+      convertQ5_0ToQ8_0(source, target);
+      target += blockBytes(packed);
+      continue;
+    }
+    float values[256];
+    dequantizeRow(storage, source, elements, values);
+    for (size_t j = 0; j < elements; ++j, target += 4) {
+      uint32_t bits = std::bit_cast<uint32_t>(values[j]);
+      for (int byte = 0; byte < 4; ++byte)
+        target[byte] = static_cast<uint8_t>(bits >> 8 * byte);
+    }
+  }
+  return true;
 }

@@ -35,7 +35,22 @@ Graph importGemma2(mlir::MLIRContext &context,
 Graph importGptNeoX(mlir::MLIRContext &context,
                     const checkpoint::Checkpoint &checkpoint, Weights &weights,
                     ModelInfo &info);
-/// LlamaGguf.cpp: general.architecture llama.
+/// Mistral.cpp: config.json with model_type mistral.
+Graph importMistral(mlir::MLIRContext &context,
+                    const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                    ModelInfo &info);
+/// Qwen.cpp: config.json with model_type qwen2 or qwen3.
+Graph importQwen2(mlir::MLIRContext &context,
+                  const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                  ModelInfo &info);
+Graph importQwen3(mlir::MLIRContext &context,
+                  const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                  ModelInfo &info);
+/// Phi3.cpp: config.json with model_type phi3.
+Graph importPhi3(mlir::MLIRContext &context,
+                 const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                 ModelInfo &info);
+/// LlamaGguf.cpp: general.architecture llama, qwen2, qwen3 or phi3.
 Graph importLlamaGguf(mlir::MLIRContext &context,
                       const checkpoint::Checkpoint &checkpoint,
                       Weights &weights, ModelInfo &info);

@@ -8,21 +8,11 @@ using namespace gptc;
 using namespace gptc::importer;
 using llvm::StringRef;
 
+/// Weights::claim lets only formats of weights through, which have one name in
+/// both enumerations.
 static gpt::Storage storageOf(checkpoint::Storage storage) {
-  switch (storage) {
-  case checkpoint::Storage::F16:
-    return gpt::Storage::F16;
-  case checkpoint::Storage::BF16:
-    return gpt::Storage::BF16;
-  case checkpoint::Storage::Q8_0:
-    return gpt::Storage::Q8_0;
-  case checkpoint::Storage::Q4_0:
-    return gpt::Storage::Q4_0;
-  case checkpoint::Storage::Q4_1:
-    return gpt::Storage::Q4_1;
-  default: // Weights::claim lets only these six through.
-    return gpt::Storage::F32;
-  }
+  return gpt::symbolizeStorage(checkpoint::storageName(storage))
+      .value_or(gpt::Storage::F32);
 }
 
 static StringRef fileName(StringRef path) {
@@ -118,11 +108,19 @@ Value GraphBuilder::linear(StringRef name, Value x, Value weight, Value bias,
 
 llvm::SmallVector<Value> GraphBuilder::split(StringRef name, Value x,
                                              int64_t parts) {
-  llvm::SmallVector<int64_t> shape(shapeOf(x));
-  shape.back() /= parts;
-  Type part = tensorOf(shape);
-  auto op = gpt::SplitOp::create(builder, at(name),
-                                 llvm::SmallVector<Type>(parts, part), x);
+  llvm::SmallVector<int64_t> sizes(parts, shapeOf(x).back() / parts);
+  return split(name, x, sizes);
+}
+
+llvm::SmallVector<Value> GraphBuilder::split(StringRef name, Value x,
+                                             llvm::ArrayRef<int64_t> sizes) {
+  llvm::SmallVector<Type> types;
+  for (int64_t size : sizes) {
+    llvm::SmallVector<int64_t> shape(shapeOf(x));
+    shape.back() = size;
+    types.push_back(tensorOf(shape));
+  }
+  auto op = gpt::SplitOp::create(builder, at(name), types, x);
   return {op.getParts().begin(), op.getParts().end()};
 }
 

@@ -47,6 +47,8 @@ public:
   /// Equal parts of the last dimension.
   llvm::SmallVector<mlir::Value> split(llvm::StringRef name, mlir::Value x,
                                        int64_t parts);
+  llvm::SmallVector<mlir::Value> split(llvm::StringRef name, mlir::Value x,
+                                       llvm::ArrayRef<int64_t> sizes);
   mlir::Value splitHeads(llvm::StringRef name, mlir::Value x, int64_t heads);
   mlir::Value mergeHeads(llvm::StringRef name, mlir::Value x);
   mlir::Value rope(llvm::StringRef name, mlir::Value x, mlir::Value positions,
@@ -59,7 +61,8 @@ public:
   mlir::Value constant(llvm::StringRef name, int64_t size, double number);
   mlir::Value multiply(llvm::StringRef name, mlir::Value a, mlir::Value b);
   /// Causal attention of [H, T, D] over [H / groups, T, D], spelled out;
-  /// [H, T, D]. `scale` 1 is left out.
+  /// [H, T, D]. `scale` 1 is left out. With `window` a query sees that many
+  /// keys at most, its own among them.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
                         double scale, int64_t groups,
                         std::optional<int64_t> window = std::nullopt,

@@ -32,12 +32,19 @@ struct Family {
 static constexpr Family hfFamilies[] = {
     {"gpt2", "GPT2LMHeadModel", importGpt2},
     {"llama", "LlamaForCausalLM", importLlama},
+    {"mistral", "MistralForCausalLM", importMistral},
+    {"qwen2", "Qwen2ForCausalLM", importQwen2},
+    {"qwen3", "Qwen3ForCausalLM", importQwen3},
+    {"phi3", "Phi3ForCausalLM", importPhi3},
     {"gemma", "GemmaForCausalLM", importGemma},
     {"gemma2", "Gemma2ForCausalLM", importGemma2},
     {"gpt_neox", "GPTNeoXForCausalLM", importGptNeoX},
 };
 static constexpr Family ggufFamilies[] = {
     {"llama", nullptr, importLlamaGguf},
+    {"qwen2", nullptr, importLlamaGguf},
+    {"qwen3", nullptr, importLlamaGguf},
+    {"phi3", nullptr, importLlamaGguf},
     {"gemma", nullptr, importGemmaGguf},
     {"gemma2", nullptr, importGemma2Gguf},
 };

@@ -1,12 +1,15 @@
-//===- LlamaGguf.cpp - LLaMA from a GGUF file -----------------------------===//
+//===- LlamaGguf.cpp - LLaMA and its relatives from a GGUF file -----------===//
 //
-// Hyperparameters are the keys `llama.*` of the metadata. llama.cpp stores the
-// rows of Q and K so that rotary pairs are adjacent channels (2i, 2i + 1). The
+// Hyperparameters are the keys `llama.*` (`qwen2.*`, ...) of the metadata. Of
+// architecture llama, llama.cpp stores the rows of Q and K so that rotary pairs
+// are adjacent channels (2i, 2i + 1); of the others, half a head apart. The
 // head is `output.weight`, or the token embedding where that is absent. Biases
-// are used where they are stored.
+// are used where they are stored. `rope_freqs.weight` divides the rotary
+// frequencies. A key `attention.sliding_window` means a window in every layer.
 //
-// Refuses, by name: mixtures of experts, rotary scaling (`rope.scaling.type`,
-// `rope_freqs.weight`), partial rotation, keys and values of different size.
+// Refuses, by name: mixtures of experts, rotary scaling other than linear
+// (`rope.scaling.type`, the tensors `rope_factors_*` of longrope), partial
+// rotation of llama, keys and values of different size.
 // Source: the GGUF specification's list of standard keys and tensor names.
 //
 //===----------------------------------------------------------------------===//
@@ -22,51 +25,157 @@ using checkpoint::Error;
 using checkpoint::Expected;
 using checkpoint::gguf::Metadata;
 
-static Expected<LlamaConfig> readConfig(const Metadata &metadata,
-                                        ModelInfo &info) {
-  Fields fields(metadata);
-  LlamaConfig config;
-  info.layers = fields.size("llama.block_count");
-  info.context = fields.size("llama.context_length");
-  config.width = fields.size("llama.embedding_length");
-  config.inner = fields.size("llama.feed_forward_length");
-  config.heads = fields.size("llama.attention.head_count");
-  config.kvHeads = fields.sizeOr("llama.attention.head_count_kv", config.heads);
-  config.eps =
-      asWritten(fields.positive("llama.attention.layer_norm_rms_epsilon"));
-  config.ropeBase = asWritten(fields.ropeBaseOr("llama.rope.freq_base", 10000));
-  config.ropePairs = gpt::RopePairs::Adjacent;
-  fields.requireMultiple("llama.attention.head_count", config.heads,
-                         "llama.attention.head_count_kv", config.kvHeads);
-  if (!fields.has("llama.attention.key_length"))
-    fields.requireMultiple("llama.embedding_length", config.width,
-                           "llama.attention.head_count", config.heads);
+namespace {
+struct Architecture {
+  std::string_view name;
+  gpt::RopePairs pairs;
+  /// attn_qkv, and ffn_up for gate and up.
+  bool packed;
+  /// attn_q_norm and attn_k_norm.
+  bool headNorms;
+  /// `rope.dimension_count` may be less than a head.
+  bool partialRotary;
+};
+
+/// The keys of one architecture.
+class Keys {
+public:
+  explicit Keys(std::string_view architecture) : architecture(architecture) {}
+  std::string operator()(std::string_view key) const {
+    return fmt::format("{}.{}", architecture, key);
+  }
+
+private:
+  std::string_view architecture;
+};
+} // namespace
+
+static constexpr Architecture architectures[] = {
+    {"llama", gpt::RopePairs::Adjacent, false, false, false},
+    {"qwen2", gpt::RopePairs::Half, false, false, false},
+    {"qwen3", gpt::RopePairs::Half, false, true, false},
+    {"phi3", gpt::RopePairs::Half, true, false, true},
+};
+
+/// One divisor for all frequencies, if there is one.
+static void readScaling(Fields<Metadata> &fields, const Keys &key, Rope &rope) {
+  // Without a type a factor is linear; the last key is older than the others.
+  std::string type = fields.stringOr(key("rope.scaling.type"), "linear");
+  fields.require(type == "none" || type == "linear", key("rope.scaling.type"),
+                 fmt::format("rotary scaling {} is not supported: expected "
+                             "'none' or 'linear'",
+                             checkpoint::quote(type)));
+  double attention = fields.realOr(key("rope.scaling.attn_factor"), 1);
+  fields.require(attention == 1, key("rope.scaling.attn_factor"),
+                 fmt::format("expected 1: it belongs to rotary scalings that "
+                             "are not supported, got {}",
+                             attention));
+  double factor = 1;
+  for (const char *name : {"rope.scale_linear", "rope.scaling.factor"})
+    // Converters write 0 for none.
+    if (fields.has(key(name)) && fields.realOr(key(name), 1) != 0)
+      factor = asWritten(fields.positive(key(name)));
+  if (factor != 1 && type == "linear")
+    rope.factors = {factor};
+}
+
+/// Sizes of heads, and the rotary embedding.
+static void readHeads(Fields<Metadata> &fields, const Keys &key,
+                      const Architecture &as, LlamaConfig &config) {
+  if (!fields.has(key("attention.key_length")))
+    fields.requireMultiple(key("embedding_length"), config.width,
+                           key("attention.head_count"), config.heads);
   config.headSize =
-      fields.sizeOr("llama.attention.key_length", config.width / config.heads);
-  auto requireHeadSize = [&](const char *key) {
-    int64_t got = fields.sizeOr(key, config.headSize);
-    fields.require(
-        got == config.headSize, key,
-        fmt::format("expected the head size {}, got {}", config.headSize, got));
-  };
-  requireHeadSize("llama.attention.value_length");
-  requireHeadSize("llama.rope.dimension_count");
+      fields.sizeOr(key("attention.key_length"), config.width / config.heads);
   fields.require(
       (config.headSize % 2 == 0 && config.headSize <= 1 << 20) ||
           fields.failed(),
-      "llama.embedding_length",
+      key("embedding_length"),
       fmt::format(
           "expected an even head size of at most 2^20 (rotary pairs), got {}",
           config.headSize));
-  refuseGgufVariants(fields, "llama");
+  int64_t values =
+      fields.sizeOr(key("attention.value_length"), config.headSize);
+  fields.require(values == config.headSize, key("attention.value_length"),
+                 fmt::format("expected the head size {}, got {}",
+                             config.headSize, values));
+
+  Rope &rope = config.rope;
+  rope.headSize = config.headSize;
+  rope.pairs = as.pairs;
+  rope.base = asWritten(fields.ropeBaseOr(key("rope.freq_base"), 10000));
+  rope.rotary = fields.sizeOr(key("rope.dimension_count"), config.headSize);
+  fields.require(
+      rope.rotary == config.headSize ||
+          (as.partialRotary && rope.rotary % 2 == 0 &&
+           rope.rotary < config.headSize),
+      key("rope.dimension_count"),
+      fmt::format("expected the head size {}{}, got {}", config.headSize,
+                  as.partialRotary ? ", or an even number below it" : "",
+                  rope.rotary));
+  readScaling(fields, key, rope);
+}
+
+static Expected<LlamaConfig> readConfig(const Metadata &metadata,
+                                        const Architecture &as,
+                                        std::optional<int64_t> &window,
+                                        ModelInfo &info) {
+  Fields fields(metadata);
+  Keys key(as.name);
+  LlamaConfig config;
+  info.layers = fields.size(key("block_count"));
+  info.context = fields.size(key("context_length"));
+  config.width = fields.size(key("embedding_length"));
+  config.inner = fields.size(key("feed_forward_length"));
+  config.heads = fields.size(key("attention.head_count"));
+  config.kvHeads = fields.sizeOr(key("attention.head_count_kv"), config.heads);
+  config.eps =
+      asWritten(fields.positive(key("attention.layer_norm_rms_epsilon")));
+  fields.requireMultiple(key("attention.head_count"), config.heads,
+                         key("attention.head_count_kv"), config.kvHeads);
+  readHeads(fields, key, as, config);
+  fields.require(fields.integerOr(key("expert_count"), 0) == 0,
+                 key("expert_count"),
+                 "expected 0: mixtures of experts are not supported");
+  // Converters write 0 for none.
+  if (fields.integerOr(key("attention.sliding_window"), 0) != 0)
+    window = fields.size(key("attention.sliding_window"));
+  if (window && *window >= info.context)
+    window = std::nullopt;
   readGgufTokens(fields, info);
   if (fields.failed())
     return fields.error();
   return config;
 }
 
-static LlamaLayer claimLayer(const LlamaConfig &config, const std::string &at,
-                             Weights &weights) {
+/// `rope_freqs.weight` holds a divisor for each frequency, as Llama 3's scaling
+/// is stored.
+static Expected<void> readFactors(const Checkpoint &checkpoint,
+                                  Weights &weights, Rope &rope) {
+  for (const char *name :
+       {"rope_factors_long.weight", "rope_factors_short.weight"})
+    if (weights.stored(name))
+      return Error{fmt::format("{}: tensor {}: rotary scaling 'longrope' is "
+                               "not supported",
+                               checkpoint.path(), checkpoint::quote(name))};
+  const std::string name = "rope_freqs.weight";
+  if (!weights.stored(name))
+    return {};
+  double all = rope.factors.empty() ? 1 : rope.factors.front();
+  rope.factors.clear();
+  for (float factor : weights.numbers(name, rope.rotary / 2)) {
+    if (!(factor > 0) || !std::isfinite(factor))
+      return Error{fmt::format("{}: tensor {}: expected finite factors above "
+                               "0, got {} at {}",
+                               checkpoint.path(), checkpoint::quote(name),
+                               factor, rope.factors.size())};
+    rope.factors.push_back(all * factor);
+  }
+  return {};
+}
+
+static LlamaLayer claimLayer(const LlamaConfig &config, const Architecture &as,
+                             const std::string &at, Weights &weights) {
   int64_t c = config.width, f = config.inner;
   int64_t q = config.heads * config.headSize;
   int64_t kv = config.kvHeads * config.headSize;
@@ -75,19 +184,32 @@ static LlamaLayer claimLayer(const LlamaConfig &config, const std::string &at,
   };
   LlamaLayer layer;
   layer.attnNorm = weights.claim(at + "attn_norm.weight", {c});
-  layer.q = weights.claim(at + "attn_q.weight", {q, c});
-  layer.qBias = bias("attn_q", q);
-  layer.k = weights.claim(at + "attn_k.weight", {kv, c});
-  layer.kBias = bias("attn_k", kv);
-  layer.v = weights.claim(at + "attn_v.weight", {kv, c});
-  layer.vBias = bias("attn_v", kv);
+  if (as.packed) {
+    layer.qkv = weights.claim(at + "attn_qkv.weight", {q + 2 * kv, c});
+    layer.qkvBias = bias("attn_qkv", q + 2 * kv);
+  } else {
+    layer.q = weights.claim(at + "attn_q.weight", {q, c});
+    layer.qBias = bias("attn_q", q);
+    layer.k = weights.claim(at + "attn_k.weight", {kv, c});
+    layer.kBias = bias("attn_k", kv);
+    layer.v = weights.claim(at + "attn_v.weight", {kv, c});
+    layer.vBias = bias("attn_v", kv);
+  }
+  if (as.headNorms) {
+    layer.qNorm = weights.claim(at + "attn_q_norm.weight", {config.headSize});
+    layer.kNorm = weights.claim(at + "attn_k_norm.weight", {config.headSize});
+  }
   layer.o = weights.claim(at + "attn_output.weight", {c, q});
   layer.oBias = bias("attn_output", c);
   layer.ffnNorm = weights.claim(at + "ffn_norm.weight", {c});
-  layer.gate = weights.claim(at + "ffn_gate.weight", {f, c});
-  layer.gateBias = bias("ffn_gate", f);
-  layer.up = weights.claim(at + "ffn_up.weight", {f, c});
-  layer.upBias = bias("ffn_up", f);
+  if (as.packed) {
+    layer.gateUp = weights.claim(at + "ffn_up.weight", {2 * f, c});
+  } else {
+    layer.gate = weights.claim(at + "ffn_gate.weight", {f, c});
+    layer.gateBias = bias("ffn_gate", f);
+    layer.up = weights.claim(at + "ffn_up.weight", {f, c});
+    layer.upBias = bias("ffn_up", f);
+  }
   layer.down = weights.claim(at + "ffn_down.weight", {c, f});
   layer.downBias = bias("ffn_down", c);
   return layer;
@@ -96,18 +218,23 @@ static LlamaLayer claimLayer(const LlamaConfig &config, const std::string &at,
 Graph importer::importLlamaGguf(MLIRContext &context,
                                 const Checkpoint &checkpoint, Weights &weights,
                                 ModelInfo &info) {
-  auto config = readConfig(checkpoint.metadata(), info);
+  auto name = checkpoint.metadata().string("general.architecture");
+  if (!name)
+    return name.error();
+  const Architecture &as =
+      *llvm::find_if(architectures, [&](const Architecture &each) {
+        return each.name == *name;
+      });
+  std::optional<int64_t> window;
+  auto config = readConfig(checkpoint.metadata(), as, window, info);
   if (!config)
     return config.error();
-  auto vocab = readGgufVocab(checkpoint, "llama");
+  auto vocab = readGgufVocab(checkpoint, as.name);
   if (!vocab)
     return vocab.error();
   info.vocab = *vocab;
-  if (weights.stored("rope_freqs.weight"))
-    return Error{checkpoint.path() +
-                 ": tensor 'rope_freqs.weight': rotary scaling by stored "
-                 "factors is not supported; import the Hugging Face checkpoint "
-                 "of the model instead"};
+  if (auto read = readFactors(checkpoint, weights, config->rope); !read)
+    return read.error();
   LlamaModel model;
   model.config = *config;
   model.tokensPrefix = "token_embd";
@@ -117,7 +244,8 @@ Graph importer::importLlamaGguf(MLIRContext &context,
   model.tokens = weights.claim("token_embd.weight", {*vocab, config->width});
   for (int64_t i = 0; i < info.layers && !weights.failed(); ++i) {
     std::string at = fmt::format("blk.{}.", i);
-    model.layers.push_back(claimLayer(*config, at, weights));
+    model.layers.push_back(claimLayer(*config, as, at, weights));
+    model.layers.back().window = window;
     model.attnPrefixes.push_back(at + "attn");
     model.ffnPrefixes.push_back(at + "ffn");
   }

@@ -1,14 +1,18 @@
 //===- LlamaGraph.h - The LLaMA forward pass --------------------*- C++ -*-===//
 //
 // Touvron et al., "LLaMA" (arXiv:2302.13971), with grouped-query attention
-// (arXiv:2305.13245) and Llama 3's rotary scaling. Two readers fill the model:
-// Llama.cpp (config.json) and LlamaGguf.cpp (GGUF metadata).
+// (arXiv:2305.13245), and what families after it added: biases of Q, K and V
+// (Qwen2), a sliding window (Mistral, arXiv:2310.06825), one stored projection
+// for Q, K and V and one for gate and up (Phi-3, arXiv:2404.14219), norms of
+// the heads of Q and K (Qwen3, arXiv:2505.09388). Two readers fill the model:
+// LlamaHf.cpp (config.json) and LlamaGguf.cpp (GGUF metadata).
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_IMPORT_LLAMAGRAPH_H
 #define GPTC_IMPORT_LLAMAGRAPH_H
 
 #include "Families.h"
+#include "Rope.h"
 #include "gptc/Dialect/Gpt/Gpt.h"
 
 namespace gptc::importer {
@@ -17,21 +21,21 @@ struct LlamaConfig {
   int64_t width = 0, heads = 0, kvHeads = 0, headSize = 0, inner = 0;
   double eps = 0;
   Activation activation = Activation::Silu;
-  double ropeBase = 0;
-  /// half in Hugging Face's row order of Q and K, adjacent in llama.cpp's.
-  gpt::RopePairs ropePairs = gpt::RopePairs::Half;
-  struct Scaling {
-    double factor, low, high;
-    int64_t original;
-  };
-  std::optional<Scaling> ropeScaling;
+  Rope rope;
 };
 
-/// Biases may be null.
+/// Biases and the norms of heads may be null. `qkv` stands for q, k and v,
+/// whose rows it holds in this order; `gateUp` for gate and up.
 struct LlamaLayer {
-  Weight attnNorm, q, k, v, o, ffnNorm, gate, up, down;
-  Weight qBias = nullptr, kBias = nullptr, vBias = nullptr, oBias = nullptr;
-  Weight gateBias = nullptr, upBias = nullptr, downBias = nullptr;
+  Weight attnNorm = nullptr, ffnNorm = nullptr, o = nullptr, down = nullptr;
+  Weight q = nullptr, k = nullptr, v = nullptr, qkv = nullptr;
+  Weight qBias = nullptr, kBias = nullptr, vBias = nullptr, qkvBias = nullptr;
+  Weight qNorm = nullptr, kNorm = nullptr;
+  Weight gate = nullptr, up = nullptr, gateUp = nullptr;
+  Weight gateBias = nullptr, upBias = nullptr;
+  Weight oBias = nullptr, downBias = nullptr;
+  /// Keys that a query sees at most, its own among them; nothing: all before.
+  std::optional<int64_t> window;
 };
 
 /// Tensors, and the prefixes that locations name. The head is never null: the

@@ -13,7 +13,7 @@ void Weights::refuse(Error error) {
     first = std::move(error);
 }
 
-Weight Weights::claim(const std::string &name,
+Weight Weights::check(const std::string &name,
                       const std::vector<int64_t> &shape) {
   if (failed())
     return nullptr;
@@ -31,15 +31,32 @@ Weight Weights::claim(const std::string &name,
     return nullptr;
   }
   if (!checkpoint::isWeightStorage(tensor->storage)) {
-    refuse({fmt::format("{}: tensor {}: expected weights stored as f32, f16, "
-                        "bf16, q8_0, q4_0 or q4_1, got {}",
+    refuse({fmt::format("{}: tensor {}: expected weights stored as {}, got {}",
                         tensor->file, quote(name),
+                        checkpoint::weightStorageNames(),
                         checkpoint::storageName(tensor->storage))});
     return nullptr;
   }
-  if (members.insert(tensor).second)
+  return tensor;
+}
+
+Weight Weights::claim(const std::string &name,
+                      const std::vector<int64_t> &shape) {
+  Weight tensor = check(name, shape);
+  if (tensor && members.insert(tensor).second)
     list.push_back(tensor);
   return tensor;
+}
+
+std::vector<float> Weights::numbers(const std::string &name, int64_t count) {
+  Weight tensor = check(name, {count});
+  if (!tensor)
+    return {};
+  members.insert(tensor);
+  std::vector<float> values(count);
+  checkpoint::dequantizeRow(tensor->storage, tensor->data, values.size(),
+                            values.data());
+  return values;
 }
 
 Weight Weights::claimIfStored(const std::string &name,

@@ -29,6 +29,9 @@ public:
   /// Null, without an error, when the checkpoint has no such tensor.
   Weight claimIfStored(const std::string &name,
                        const std::vector<int64_t> &shape);
+  /// The numbers of a vector that is a hyperparameter, not a weight: it becomes
+  /// no global. Empty after an error.
+  std::vector<float> numbers(const std::string &name, int64_t count);
   bool stored(const std::string &name) const {
     return checkpoint.find(name) != nullptr;
   }
@@ -43,6 +46,9 @@ public:
   std::vector<std::string> unclaimed() const;
 
 private:
+  /// Null, after an error, unless `name` is a tensor of weights of this shape.
+  Weight check(const std::string &name, const std::vector<int64_t> &shape);
+
   const checkpoint::Checkpoint &checkpoint;
   std::vector<Weight> list;
   std::unordered_set<Weight> members;

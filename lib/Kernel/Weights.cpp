@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Kernel/Weights.h"
+#include "gptc/Checkpoint/Storage.h"
 #include "gptc/Dialect/Gpt/WeightPart.h"
 
 using namespace mlir;
@@ -61,7 +62,12 @@ bool gptc::isInOut(OpOperand &operand) {
 
 Storage gptc::storageOf(ml_program::GlobalOp global) {
   auto stored = global->getAttrOfType<StoredAttr>("gpt.stored");
-  return stored ? stored.getStorage() : Storage::F32;
+  if (!stored)
+    return Storage::F32;
+  auto named = checkpoint::parseStorage(stringifyStorage(stored.getStorage()));
+  auto packed =
+      symbolizeStorage(checkpoint::storageName(checkpoint::packedFrom(*named)));
+  return *packed;
 }
 
 OpOperand &gptc::operandOfArgument(KernelOp kernel, unsigned index) {

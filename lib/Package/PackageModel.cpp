@@ -38,6 +38,8 @@ gptc_dtype gptc::dtypeOf(Storage storage) {
     return gptc_dtype(GPTC_PACKED_I8X4);
   case Storage::Q8_0x4:
     return gptc_dtype(GPTC_PACKED_Q8_0X4);
+  default: // storageOf gives none of a checkpoint's own formats
+    break;
   }
   llvm_unreachable("every storage has a format");
 }

@@ -1,7 +1,9 @@
 //===- Weights.cpp - from the checkpoint to <name>.weights ----------------===//
 //
 // Tensors are mapped; each is packed into a buffer of its packed size, written
-// and its pages given back: no more than one is in memory. Every packed weight starts at a multiple of 64 bytes and the gaps
+// and its pages given back: no more than one is in memory, twice where its
+// format is one that kernels do not read (checkpoint::packedFrom).
+// Every packed weight starts at a multiple of 64 bytes and the gaps
 // are zeros, so that the file and its checksum depend on nothing else. Each
 // level has its section with all weights in its own layout.
 //
@@ -42,7 +44,9 @@ static LogicalResult checkWeight(const PackedWeight &weight,
            << checkpoint::quote(weight.name) << " of shape "
            << checkpoint::shapeText(shape) << ", got "
            << checkpoint::shapeText(tensor->shape) << " in " << tensor->file;
-  StringRef expected = stringifyStorage(storageOf(global));
+  auto stored = global->getAttrOfType<gpt::StoredAttr>("gpt.stored");
+  StringRef expected =
+      stringifyStorage(stored ? stored.getStorage() : gpt::Storage::F32);
   std::string_view got = checkpoint::storageName(tensor->storage);
   if (expected != StringRef(got))
     return global.emitOpError("expected tensor ")
@@ -68,6 +72,27 @@ LogicalResult gptc::checkWeights(const PackageModel &package,
   return result;
 }
 
+/// The elements of `tensor` in the format that packers read, in `buffer` if
+/// that is not the tensor's own. Null if rows are no whole blocks.
+static const uint8_t *elementsOf(const checkpoint::TensorInfo &tensor,
+                                 checkpoint::Storage packed,
+                                 std::vector<uint8_t> &buffer) {
+  if (packed == tensor.storage)
+    return tensor.data;
+  size_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+  auto from = checkpoint::rowBytes(tensor.storage, columns);
+  auto to = checkpoint::rowBytes(packed, columns);
+  if (!from || !to || *from == 0)
+    return nullptr;
+  uint64_t rows = tensor.bytes / *from;
+  buffer.resize(rows * *to);
+  for (uint64_t row = 0; row < rows; ++row)
+    if (!checkpoint::convertRow(tensor.storage, tensor.data + row * *from,
+                                columns, buffer.data() + row * *to))
+      return nullptr;
+  return buffer.data();
+}
+
 llvm::Error gptc::writeWeights(llvm::ArrayRef<PackageModel> levels,
                                const checkpoint::Checkpoint *checkpoint,
                                StringRef path) {
@@ -81,6 +106,7 @@ llvm::Error gptc::writeWeights(llvm::ArrayRef<PackageModel> levels,
 
   uint64_t sum = 0, written = sizeof(header);
   std::vector<char> buffer;
+  std::vector<uint8_t> converted;
   auto write = [&](size_t bytes) {
     sum = gptc_checksum(sum, buffer.data(), bytes);
     out.write(buffer.data(), bytes);
@@ -99,8 +125,14 @@ llvm::Error gptc::writeWeights(llvm::ArrayRef<PackageModel> levels,
                             weight.desc.source_cols);
       uint64_t bytes = llvm::alignTo(weight.desc.bytes, 64);
       buffer.assign(bytes, 0);
-      if (!tensor || tensor->bytes != expected ||
-          gptc_pack_weight(&weight.desc, tensor->data, buffer.data()))
+      const uint8_t *elements = nullptr;
+      if (tensor) {
+        auto packed = checkpoint::packedFrom(tensor->storage);
+        auto size = checkpoint::tensorBytes(packed, tensor->shape);
+        if (size && *size == expected)
+          elements = elementsOf(*tensor, packed, converted);
+      }
+      if (!elements || gptc_pack_weight(&weight.desc, elements, buffer.data()))
         return llvm::createStringError("weight '" + weight.name +
                                        "' cannot be packed");
       write(bytes);

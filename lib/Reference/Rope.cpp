@@ -2,7 +2,8 @@
 //
 // Channels (a, b) of a pair become (a cos - b sin, b cos + a sin), the angle
 // being position * inverse frequency (arXiv:2104.09864). The frequency scaling
-// is Llama 3's, as its model card's reference code defines it.
+// is Llama 3's, as its model card's reference code defines it, or a division by
+// factors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,12 @@ std::vector<double> gptc::reference::inverseFrequencies(gpt::RopeAttr rope) {
   std::vector<double> frequencies(rope.getRotary() / 2);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     double frequency = std::pow(rope.getBase(), -2.0 * i / rope.getRotary());
-    if (gpt::RopeScalingAttr scaling = rope.getScaling()) {
+    if (auto stored =
+            dyn_cast_if_present<gpt::RopeFactorsAttr>(rope.getScaling()))
+      frequency /= stored.getFactors().size() > 1 ? stored.getFactors()[i]
+                                                  : stored.getFactors()[0];
+    if (auto scaling =
+            dyn_cast_if_present<gpt::RopeScalingAttr>(rope.getScaling())) {
       // How many turns a pair makes within the original context decides.
       double turns = scaling.getOriginal() * frequency / (2.0 * M_PI);
       double low = scaling.getLow(), high = scaling.getHigh();

@@ -14,7 +14,9 @@ using namespace gptc;
 
 SmallVector<OpOperand *, 2> gptc::rowOperands(Operation *op) {
   SmallVector<OpOperand *, 2> result;
-  if (isa<gpt::LinearOp, gpt::LayerNormOp, gpt::RmsNormOp>(op))
+  auto split = dyn_cast<gpt::SplitOp>(op);
+  if (isa<gpt::LinearOp, gpt::LayerNormOp, gpt::RmsNormOp>(op) ||
+      (split && cast<RankedTensorType>(split.getX().getType()).getRank() == 2))
     result.push_back(&op->getOpOperand(0));
   else if (isElementwise(op))
     for (OpOperand &operand : op->getOpOperands())

@@ -134,3 +134,33 @@ func.func private @element_of() -> (tensor<4xf32> {gpt.element = "bf16"})
 
 // expected-error @+1 {{[attr-C2] expected 'gpt.storage' to be one of "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", got "q3"}}
 func.func private @storage(tensor<4xf32> {gpt.storage = "q3"})
+
+// -----
+
+// expected-error @+1 {{[rope-C8] expected finite factors above 0, got 0.0}}
+func.func private @zero_factor() attributes {a = #gpt.rope_factors<1.0, 0.0>}
+
+// -----
+
+// expected-error @+1 {{[rope-C8] expected one factor or more, got none}}
+func.func private @no_factor() attributes {a = #gpt.rope_factors<>}
+
+// -----
+
+// expected-error @+1 {{[rope-C8] expected one factor, or one for each of 2 frequencies, got 3}}
+func.func private @factors() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 4, scaling #gpt.rope_factors<1.0, 2.0, 3.0>>}
+
+// -----
+
+// expected-error @+1 {{[rope-C8] expected the scaling #gpt.llama3 or #gpt.rope_factors, got 4 : i64}}
+func.func private @scaling() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 4, scaling 4>}
+
+// -----
+
+// expected-error @+1 {{[stored-C1] expected the storage of a checkpoint, f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1 or q2_k to q6_k, got i8x4, which only packages have}}
+func.func private @packed() attributes {a = #gpt.stored<"m.gguf", "w", i8x4>}
+
+// -----
+
+// expected-error @+1 {{[stored-C2] expected a weight that the host hands over to be f32, f16, bf16, q8_0, q4_0 or q4_1, got q4_k, which only files have}}
+func.func private @handed() attributes {a = #gpt.stored<"", "w", q4_k>}

@@ -3,7 +3,7 @@
 A case is a folder in the format of test/Golden (case.json, the checkpoint, logits_N.npy). transformers reads the written files back and computes
 in float64; where its code asks for float32 (norms, softmax, rotary tables) it gets float64 too.
 """
-import contextlib, json, os, re, shutil
+import contextlib, copy, json, os, re, shutil
 import numpy as np
 import torch
 import transformers
@@ -45,7 +45,7 @@ def folder_of(name):
 
 def random_state(config, seed):
     """{name: float32 tensor} for transformers' model of `config` (a dict), at a scale where mistakes show. A tied head is left out."""
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**copy.deepcopy(config)))  # it fills in what is absent
     draw = torch.Generator().manual_seed(seed)
     tied = set(getattr(model, "all_tied_weights_keys", None) or {})
     state = {}
@@ -74,7 +74,7 @@ def write_folder(path, config, state, dtype=torch.float32):
 def load(path, **edits):
     """transformers' model of a folder in float64, with keys of its config.json replaced."""
     with open(os.path.join(path, "config.json"), encoding="utf-8") as f:
-        config = AutoConfig.for_model(**{**json.load(f), **edits})
+        config = AutoConfig.for_model(**{**json.load(f), **copy.deepcopy(edits)})
     model, info = AutoModelForCausalLM.from_pretrained(path, config=config, dtype=torch.float64, attn_implementation="eager",
                                                        output_loading_info=True)
     wrong = {k: v for k, v in info.items() if v and k in ("missing_keys", "unexpected_keys", "mismatched_keys")}

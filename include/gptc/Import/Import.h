@@ -6,9 +6,10 @@
 //   @forward(%tokens: tensor<?xi32>) -> tensor<?xVxf32> {gpt.result = "logits"}
 //
 // Weights become `ml_program.global`s under their stored names; no element is
-// read. Every tensor's presence, shape and storage is checked before the first
-// op is built. Refuses, by name: other families, unknown activations and rotary
-// scalings, quantisation schemes of config.json, mixtures of experts.
+// read, save of vectors that hold rotary factors. Every tensor's presence,
+// shape and storage is checked before the first op is built. Refuses, by name:
+// other families, unknown activations and rotary scalings, quantisation schemes
+// of config.json, mixtures of experts.
 //
 // Module attributes (all optional but name, checkpoint, context and vocab):
 //   gpt.name           C identifier that the compiled package is named after

@@ -31,7 +31,9 @@ OperandUse useOf(mlir::OpOperand &operand);
 /// Whether a Panel operand is stored [in, out].
 bool isInOut(mlir::OpOperand &operand);
 
-/// The storage that `gpt.stored` of the global names; f32 without it.
+/// The storage that packers and kernels see of a weight: the one that
+/// `gpt.stored` of the global names, or what checkpoint::packedFrom makes of
+/// it; f32 without the attribute.
 gpt::Storage storageOf(mlir::ml_program::GlobalOp global);
 
 /// The op operand that argument `index` of a kernel becomes.

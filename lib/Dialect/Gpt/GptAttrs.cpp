@@ -57,16 +57,6 @@ void RopeScalingAttr::print(AsmPrinter &printer) const {
   os << ", original " << getOriginal() << ">";
 }
 
-LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 StringRef, StringRef, Storage storage) {
-  if (storage < Storage::BF16x2)
-    return success();
-  return emitError() << "[stored-C1] expected the storage of a checkpoint, f32, "
-                        "f16, bf16, q8_0, q4_0 or q4_1, got "
-                     << stringifyStorage(storage)
-                     << ", which only packages have";
-}
-
 LogicalResult
 RopeScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                         ExactDouble factor, ExactDouble low, ExactDouble high,
@@ -89,6 +79,51 @@ RopeScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "[rope-C3] expected an original context of at least "
                           "1, got "
                        << original;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// #gpt.rope_factors<1.0, 1.5, 8.0>
+//===----------------------------------------------------------------------===//
+
+Attribute RopeFactorsAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<ExactDouble> factors;
+  auto parseOne = [&]() -> ParseResult {
+    double factor;
+    if (parser.parseFloat(factor))
+      return failure();
+    factors.push_back(factor);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseOne))
+    return {};
+  return parser.getChecked<RopeFactorsAttr>(loc, parser.getContext(), factors);
+}
+
+void RopeFactorsAttr::print(AsmPrinter &printer) const {
+  raw_ostream &os = printer.getStream();
+  os << "<";
+  llvm::interleaveComma(getFactors(), os,
+                        [&](double factor) { printExactly(os, factor); });
+  os << ">";
+}
+
+LogicalResult
+RopeFactorsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        ArrayRef<ExactDouble> factors) {
+  if (factors.empty())
+    return emitError() << "[rope-C8] expected one factor or more, got none";
+  for (double factor : factors)
+    if (!std::isfinite(factor) || factor <= 0) {
+      InFlightDiagnostic diagnostic = emitError();
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      printExactly(os, factor);
+      return diagnostic << "[rope-C8] expected finite factors above 0, got "
+                        << text;
+    }
   return success();
 }
 
@@ -117,7 +152,7 @@ Attribute RopeAttr::parse(AsmParser &parser, Type) {
       parser.parseInteger(dim))
     return {};
   int64_t rotary = dim;
-  RopeScalingAttr scaling;
+  Attribute scaling;
   bool more = succeeded(parser.parseOptionalComma());
   if (more && succeeded(parser.parseOptionalKeyword("rotary"))) {
     if (parser.parseInteger(rotary))
@@ -141,13 +176,13 @@ void RopeAttr::print(AsmPrinter &printer) const {
   if (getRotary() != getDim())
     os << ", rotary " << getRotary();
   if (getScaling())
-    printer << ", scaling " << Attribute(getScaling());
+    printer << ", scaling " << getScaling();
   os << ">";
 }
 
 LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ExactDouble base, RopePairs, int64_t dim,
-                               RopeScalingAttr, int64_t rotary) {
+                               Attribute scaling, int64_t rotary) {
   if (!std::isfinite(base.value) || base.value <= 1.0) {
     InFlightDiagnostic diagnostic = emitError();
     std::string text;
@@ -164,6 +199,15 @@ LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "[rope-C7] expected an even number of rotary "
                           "channels between 2 and dim "
                        << dim << ", got " << rotary;
+  auto factors = dyn_cast_if_present<RopeFactorsAttr>(scaling);
+  if (scaling && !factors && !isa<RopeScalingAttr>(scaling))
+    return emitError() << "[rope-C8] expected the scaling #gpt.llama3 or "
+                          "#gpt.rope_factors, got "
+                       << scaling;
+  if (int64_t count = factors ? factors.getFactors().size() : 1;
+      count != 1 && count != rotary / 2)
+    return emitError() << "[rope-C8] expected one factor, or one for each of "
+                       << rotary / 2 << " frequencies, got " << count;
   return success();
 }
 
@@ -172,7 +216,13 @@ SmallVector<double> RopeAttr::inverseFrequencies() const {
   for (int64_t i = 0; i < getRotary() / 2; ++i)
     frequencies.push_back(
         std::pow(getBase(), -2.0 * static_cast<double>(i) / getRotary()));
-  RopeScalingAttr scaling = getScaling();
+  if (auto stored = dyn_cast_if_present<RopeFactorsAttr>(getScaling())) {
+    ArrayRef<ExactDouble> factors = stored.getFactors();
+    for (auto [i, frequency] : llvm::enumerate(frequencies))
+      frequency /= factors[factors.size() == 1 ? 0 : i];
+    return frequencies;
+  }
+  auto scaling = dyn_cast_if_present<RopeScalingAttr>(getScaling());
   if (!scaling)
     return frequencies;
   double original = static_cast<double>(scaling.getOriginal());
@@ -190,4 +240,24 @@ SmallVector<double> RopeAttr::inverseFrequencies() const {
         (1.0 - blend) * frequency / scaling.getFactor() + blend * frequency;
   }
   return frequencies;
+}
+
+//===----------------------------------------------------------------------===//
+// #gpt.stored<"model.safetensors", "h.0.attn.c_attn.weight", f32>
+//===----------------------------------------------------------------------===//
+
+LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef file, StringRef, Storage storage) {
+  if (storage >= Storage::BF16x2 && storage <= Storage::Q8_0x4)
+    return emitError() << "[stored-C1] expected the storage of a checkpoint, "
+                          "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1 or "
+                          "q2_k to q6_k, got "
+                       << stringifyStorage(storage)
+                       << ", which only packages have";
+  if (file.empty() && storage > Storage::Q8_0x4)
+    return emitError() << "[stored-C2] expected a weight that the host hands "
+                          "over to be f32, f16, bf16, q8_0, q4_0 or q4_1, got "
+                       << stringifyStorage(storage)
+                       << ", which only files have";
+  return success();
 }

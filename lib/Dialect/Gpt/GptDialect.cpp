@@ -90,9 +90,10 @@ LogicalResult checkValue(function_ref<InFlightDiagnostic()> emit,
     return emit() << "[attr-C2] expected '" << known.name
                   << "' to be a #gpt.stored attribute, got " << value;
   case Kind::Storage:
-    if (auto text = dyn_cast<StringAttr>(value);
-        text && symbolizeStorage(text.getValue()))
-      return success();
+    if (auto text = dyn_cast<StringAttr>(value))
+      if (auto storage = symbolizeStorage(text.getValue());
+          storage && *storage <= Storage::Q8_0x4)
+        return success();
     return emit() << "[attr-C2] expected '" << known.name
                   << "' to be one of \"f32\", \"f16\", \"bf16\", \"q8_0\", "
                      "\"q4_0\", \"q4_1\", got "

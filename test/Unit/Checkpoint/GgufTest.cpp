@@ -7,7 +7,7 @@ using namespace gptc::checkpoint::test;
 
 namespace {
 
-constexpr uint32_t typeF32 = 0, typeQ4_1 = 3, typeQ4_K = 12;
+constexpr uint32_t typeF32 = 0, typeQ4_1 = 3, typeQ4_K = 12, typeQ8_K = 15;
 
 class GgufFile : public ::testing::Test {
 protected:
@@ -115,12 +115,16 @@ TEST_F(GgufFile, Dimensions) {
   refuse(withTensor({33}, typeQ4_1).build(),
          {"tensor 'w'", "multiple of 32", "q4_1"});
   refuse(withTensor({}, typeQ4_1).build(), {"tensor 'w'", "multiple of 32"});
+  refuse(withTensor({128}, typeQ4_K).build(),
+         {"tensor 'w'", "multiple of 256", "q4_k"});
+  refuse(withTensor({512}, typeQ4_K).build(),
+         {"tensor 'w'", "288 bytes", "256 bytes"});
   refuse(withTensor({128}).build(), {"tensor 'w'", "512 bytes", "256 bytes"});
 }
 
 TEST_F(GgufFile, TensorTypes) {
-  refuse(withTensor({256}, typeQ4_K).build(),
-         {"tensor 'w'", "type 12 (Q4_K)", "not read by this version"});
+  refuse(withTensor({256}, typeQ8_K).build(),
+         {"tensor 'w'", "type 15 (Q8_K)", "not read by this version"});
   refuse(withTensor({4}, 4).build(), {"type 4 (Q4_2)"});
   refuse(withTensor({4}, 31).build(), {"type 31 (unknown)"});
   refuse(withTensor({4}, 999).build(), {"type 999 (unknown)"});

@@ -28,7 +28,8 @@ TEST(Storage, NamesGoBothWays) {
     EXPECT_EQ(parseStorage(storageName(storage)), storage);
   }
   EXPECT_EQ(storageName(Storage::Q4_1), "q4_1");
-  EXPECT_EQ(parseStorage("q4_k"), std::nullopt);
+  EXPECT_EQ(storageName(Storage::Q4_K), "q4_k");
+  EXPECT_EQ(parseStorage("q8_k"), std::nullopt);
   EXPECT_EQ(parseStorage(""), std::nullopt);
 }
 
@@ -40,6 +41,8 @@ TEST(Storage, RowBytes) {
   EXPECT_EQ(rowBytes(Storage::Q4_1, 64), 40u);
   EXPECT_EQ(rowBytes(Storage::Q4_1, 0), 0u);
   EXPECT_EQ(rowBytes(Storage::Q4_1, 63), std::nullopt);
+  EXPECT_EQ(rowBytes(Storage::Q6_K, 512), 420u);
+  EXPECT_EQ(rowBytes(Storage::Q6_K, 255), std::nullopt);
   EXPECT_EQ(rowBytes(Storage::F64, uint64_t{1} << 61), std::nullopt);
 }
 
@@ -109,7 +112,12 @@ TEST(Storage, RefusesPartialBlocksAndBuffers) {
   float value = 5;
   EXPECT_FALSE(dequantizeRow(Storage::Q4_1, bytesOf(bytes), 31, &value));
   EXPECT_FALSE(dequantizeRow(Storage::I64, bytesOf(bytes), 1, &value));
+  EXPECT_FALSE(dequantizeRow(Storage::Q2_K, bytesOf(bytes), 32, &value));
   EXPECT_EQ(value, 5);
+  uint8_t byte = 5;
+  EXPECT_FALSE(convertRow(Storage::Q5_0, bytesOf(bytes), 31, &byte));
+  EXPECT_FALSE(convertRow(Storage::I64, bytesOf(bytes), 1, &byte));
+  EXPECT_EQ(byte, 5);
 }
 
 // The sanitizer build fails here if a pointer into the file is ever read as a

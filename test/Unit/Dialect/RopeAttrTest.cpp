@@ -13,7 +13,7 @@ using namespace gptc::gpt;
 namespace {
 struct RopeAttrTest : testing::Test {
   RopeAttrTest() { context.loadDialect<GptDialect>(); }
-  RopeAttr rope(double base, int64_t dim, RopeScalingAttr scaling = {}) {
+  RopeAttr rope(double base, int64_t dim, mlir::Attribute scaling = {}) {
     return RopeAttr::get(&context, base, RopePairs::Half, dim, scaling);
   }
   RopeScalingAttr llama3(double factor) {
@@ -63,6 +63,24 @@ TEST_F(RopeAttrTest, Llama3Head64) {
   expectClose(f[16], 4.295568e-4);
   expectClose(f[17], 9.708288e-5);
   expectClose(f[31], 9.418307e-8);
+}
+
+TEST_F(RopeAttrTest, FactorsDivide) {
+  auto factors = [&](llvm::ArrayRef<ExactDouble> list) {
+    return rope(1e4, 8, RopeFactorsAttr::get(&context, list))
+        .inverseFrequencies();
+  };
+  llvm::SmallVector<double> plain = rope(1e4, 8).inverseFrequencies();
+  for (auto [one, other] : llvm::zip_equal(factors({4.0}), plain))
+    EXPECT_EQ(one, other / 4);
+  llvm::SmallVector<double> f = factors({1.0, 1.0, 2.0, 8.0});
+  EXPECT_DOUBLE_EQ(f[1], 0.1);
+  EXPECT_DOUBLE_EQ(f[2], 0.005);
+  EXPECT_DOUBLE_EQ(f[3], 0.001 / 8);
+  EXPECT_EQ(RopeFactorsAttr::get(&context, {2.0}),
+            RopeFactorsAttr::get(&context, {2.0}));
+  EXPECT_NE(RopeFactorsAttr::get(&context, {2.0}),
+            RopeFactorsAttr::get(&context, {2.0, 2.0}));
 }
 
 TEST_F(RopeAttrTest, NumbersAreKeysByTheirBits) {

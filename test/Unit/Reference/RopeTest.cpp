@@ -131,6 +131,20 @@ TEST_F(RopeTest, OnlyTheDistanceCounts) {
   EXPECT_NEAR(product, -0.989992, 1e-6); // cos 3
 }
 
+TEST_F(RopeTest, Factors) {
+  const std::string rope = "<base 1.0e4, pairs half, dim 8, scaling "
+                           "#gpt.rope_factors";
+  auto plain = frequencies("<base 1.0e4, pairs half, dim 8>", 8);
+  auto linear = frequencies(rope + "<4.0>>", 8);
+  auto each = frequencies(rope + "<1.0, 1.5, 4.0, 8.0>>", 8);
+  const double factors[] = {1.0, 1.5, 4.0, 8.0};
+  ASSERT_EQ(linear.size(), 4u);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(linear[i], plain[i] / 4, 1e-15);
+    EXPECT_NEAR(each[i], plain[i] / factors[i], 1e-15);
+  }
+}
+
 TEST_F(RopeTest, Llama3Scaling) {
   auto plain = frequencies("<base 5.0e5, pairs half, dim 128>", 128);
   auto scaled = frequencies(

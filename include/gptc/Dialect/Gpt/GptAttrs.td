@@ -37,14 +37,17 @@ def Gpt_NormKind : I32EnumAttr<"NormKind", "norm", [
   ]> { let cppNamespace = "gptc::gpt"; let genSpecializedAttr = 0; }
 def Gpt_NormKindAttr : EnumAttr<Gpt_Dialect, Gpt_NormKind, "norm_kind">;
 
-// How a weight's elements are stored; the tensor type is the logical one. The formats from bf16x2 on are only
-// packages' (Format/WeightLayout.h).
+// How a weight's elements are stored; the tensor type is the logical one. The formats from bf16x2 to q8_0x4 are only
+// packages' (Format/WeightLayout.h), those from q5_0 on only checkpoints' (checkpoint::packedFrom says what they become).
 def Gpt_Storage : I32EnumAttr<"Storage", "weight storage format", [
     I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"F16", 1, "f16">,
     I32EnumAttrCase<"BF16", 2, "bf16">, I32EnumAttrCase<"Q8_0", 3, "q8_0">,
     I32EnumAttrCase<"Q4_0", 4, "q4_0">, I32EnumAttrCase<"Q4_1", 5, "q4_1">,
     I32EnumAttrCase<"BF16x2", 7, "bf16x2">, I32EnumAttrCase<"I8x4", 8, "i8x4">,
-    I32EnumAttrCase<"Q8_0x4", 9, "q8_0x4">
+    I32EnumAttrCase<"Q8_0x4", 9, "q8_0x4">, I32EnumAttrCase<"Q5_0", 10, "q5_0">,
+    I32EnumAttrCase<"Q5_1", 11, "q5_1">, I32EnumAttrCase<"Q2_K", 12, "q2_k">,
+    I32EnumAttrCase<"Q3_K", 13, "q3_k">, I32EnumAttrCase<"Q4_K", 14, "q4_k">,
+    I32EnumAttrCase<"Q5_K", 15, "q5_k">, I32EnumAttrCase<"Q6_K", 16, "q6_k">
   ]> { let cppNamespace = "gptc::gpt"; let genSpecializedAttr = 0; }
 
 //===----------------------------------------------------------------------===//
@@ -83,17 +86,27 @@ def Gpt_RopeScalingAttr : Gpt_Attr<"RopeScaling", "llama3"> {
   let genVerifyDecl = 1;
 }
 
+def Gpt_RopeFactorsAttr : Gpt_Attr<"RopeFactors", "rope_factors"> {
+  let summary = "divisors of the rotary frequencies (rope_type linear; the factors that GGUF files store)";
+  let description = [{
+    One number for all frequencies, or one for each. `#gpt.rope_factors<4.0>`, `#gpt.rope_factors<1.0, 1.5, 8.0>`
+  }];
+  let parameters = (ins ArrayRefParameter<"::gptc::gpt::ExactDouble">:$factors);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Gpt_RopeAttr : Gpt_Attr<"Rope", "rope"> {
   let summary = "a rotary embedding: base, pairing, head size, optional scaling (Su et al., arXiv:2104.09864)";
   let description = [{
     `#gpt.rope<base 1.0e5, pairs half, dim 64>`, optionally `, rotary 16` after dim: only the first 16 channels of a
-    head rotate (GPT-J, GPT-NeoX); optionally `, scaling #gpt.llama3<...>`
+    head rotate (GPT-J, GPT-NeoX); optionally `, scaling #gpt.llama3<...>` or `, scaling #gpt.rope_factors<...>`
   }];
   let parameters = (ins Gpt_Double<"base of the geometric series">:$base, "::gptc::gpt::RopePairs":$pairs, "int64_t":$dim,
-                        OptionalParameter<"::gptc::gpt::RopeScalingAttr">:$scaling, "int64_t":$rotary);
+                        OptionalParameter<"::mlir::Attribute">:$scaling, "int64_t":$rotary);
   let builders = [
     AttrBuilder<(ins "::gptc::gpt::ExactDouble":$base, "::gptc::gpt::RopePairs":$pairs, "int64_t":$dim,
-                     "::gptc::gpt::RopeScalingAttr":$scaling),
+                     "::mlir::Attribute":$scaling),
                 [{ return $_get($_ctxt, base, pairs, dim, scaling, dim); }]>
   ];
   let hasCustomAssemblyFormat = 1;

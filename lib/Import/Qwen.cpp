@@ -1,0 +1,94 @@
+//===- Qwen.cpp - Qwen2 and Qwen3 from Hugging Face safetensors -----------===//
+//
+// Yang et al., "Qwen2" (arXiv:2407.10671): LLaMA with biases of Q, K and V.
+// "Qwen3" (arXiv:2505.09388): without them, and with an RMS norm over each head
+// of Q and K before they rotate. A window, if config.json uses one, stands in
+// the layers that `layer_types` names, or in those from `max_window_layers` on.
+//
+// Refuses, by name: other kinds of layers, partial rotation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fields.h"
+#include "LlamaHf.h"
+
+using namespace mlir;
+using namespace gptc;
+using namespace gptc::importer;
+using checkpoint::Expected;
+using checkpoint::json::Reader;
+
+/// `layer_types`, whether each layer has the window; empty where it is absent.
+static Expected<std::vector<bool>>
+readSliding(const Reader &json, const ModelInfo &info, bool used) {
+  std::vector<bool> sliding;
+  if (!json.has("layer_types"))
+    return sliding;
+  auto types = json.array("layer_types");
+  if (!types)
+    return types.error();
+  if (static_cast<int64_t>((*types)->size()) != info.layers)
+    return json.error("layer_types",
+                      fmt::format("expected one for each of {} layers, got {}",
+                                  info.layers, (*types)->size()));
+  for (const checkpoint::json::Value &type : **types) {
+    const std::string *name = type.asString();
+    bool slides = name && *name == "sliding_attention";
+    if (!slides && (!name || *name != "full_attention"))
+      return json.error("layer_types", "expected full_attention or "
+                                       "sliding_attention, got " +
+                                           type.describe());
+    if (slides && !used)
+      return json.error("layer_types", "expected no sliding_attention beside "
+                                       "'use_sliding_window' false");
+    sliding.push_back(slides);
+  }
+  return sliding;
+}
+
+static Graph importQwen(MLIRContext &context,
+                        const checkpoint::Checkpoint &checkpoint,
+                        Weights &weights, ModelInfo &info,
+                        const LlamaDefaults &absent, bool three) {
+  auto json = checkpoint.configReader();
+  auto config = readLlamaConfig(json, info, absent);
+  if (!config)
+    return config.error();
+  Fields fields(json);
+  config->headNorms = three;
+  config->qkvBias = !three;
+  if (three)
+    config->qkvBias = config->outBias =
+        fields.booleanOr("attention_bias", false);
+  fields.require(config->rope.rotary == config->headSize,
+                 "partial_rotary_factor",
+                 "expected 1: Qwen rotates all channels of a head");
+  bool used = fields.booleanOr("use_sliding_window", false);
+  config->slidingFrom = fields.integerOr("max_window_layers", 28);
+  if (fields.failed())
+    return fields.error();
+  auto window = readWindow(json, info, /*absent=*/4096);
+  if (!window)
+    return window.error();
+  auto sliding = readSliding(json, info, used);
+  if (!sliding)
+    return sliding.error();
+  config->sliding = *sliding;
+  if (used)
+    config->window = *window;
+  return importLlamaHf(context, *config, weights, info);
+}
+
+Graph importer::importQwen2(MLIRContext &context,
+                            const checkpoint::Checkpoint &checkpoint,
+                            Weights &weights, ModelInfo &info) {
+  return importQwen(context, checkpoint, weights, info, {/*kvHeads=*/32},
+                    /*three=*/false);
+}
+
+Graph importer::importQwen3(MLIRContext &context,
+                            const checkpoint::Checkpoint &checkpoint,
+                            Weights &weights, ModelInfo &info) {
+  return importQwen(context, checkpoint, weights, info,
+                    {/*kvHeads=*/32, /*headSize=*/128}, /*three=*/true);
+}
