@@ -105,6 +105,13 @@ def qwen2_gguf(name):
               {"rope theta x 10": dict(rope_theta=1e5)}, lambda n: Type.Q8_0 if "ffn_down" in n else Type.F16)
 
 
+def qwen3_gguf(name):
+    config = llama(model_type="qwen3", hidden_size=64, num_attention_heads=3, num_key_value_heads=1, head_dim=32, intermediate_size=96, num_hidden_layers=1,
+                   use_sliding_window=False)
+    gguf_case(name, "qwen3", config, "GGUF of Qwen3: norms of the heads of Q and K, head_dim not hidden_size / heads, q4_0",
+              {"rope theta x 10": dict(rope_theta=1e5)}, lambda n: Type.Q4_0)
+
+
 def phi3_gguf(name):
     config = llama(model_type="phi3", hidden_size=48, num_attention_heads=4, num_key_value_heads=2, sliding_window=11, partial_rotary_factor=0.5,
                    eos_token_id=1, pad_token_id=0)
@@ -161,5 +168,5 @@ def blocks(name):
     writer.close()
 
 
-CASES = {"qwen2-gguf": qwen2_gguf, "phi3-gguf": phi3_gguf, "llama-gguf-rope-linear": llama_gguf_rope_linear, "llama-gguf-rope-freqs": llama_gguf_rope_freqs,
+CASES = {"qwen2-gguf": qwen2_gguf, "qwen3-gguf": qwen3_gguf, "phi3-gguf": phi3_gguf, "llama-gguf-rope-linear": llama_gguf_rope_linear, "llama-gguf-rope-freqs": llama_gguf_rope_freqs,
          "llama-gguf-quants": llama_gguf_quants, "blocks": blocks}
