@@ -1,4 +1,9 @@
 //===- Gguf.cpp - Fuzzes the GGUF reader and its typed reads --------------===//
+//
+// And the numbers of the first row of each tensor of weights, as they are and
+// converted to a format of packages: they are the same.
+//
+//===----------------------------------------------------------------------===//
 #include "gptc/Checkpoint/Gguf.h"
 #include "Fuzz.h"
 
@@ -34,6 +39,23 @@ static void readAll(const gguf::Metadata &metadata) {
   }
 }
 
+static void readRow(const TensorInfo &tensor) {
+  size_t count = tensor.shape.empty() ? 1 : tensor.shape.back();
+  // A block of 256 elements takes 84 bytes or more.
+  fuzz::require(count <= tensor.bytes * 4, "a row lies in its tensor");
+  std::vector<float> values(count), same(count);
+  Storage packed = packedFrom(tensor.storage);
+  std::vector<uint8_t> row(*rowBytes(packed, count));
+  fuzz::require(
+      dequantizeRow(tensor.storage, tensor.data, count, values.data()) &&
+          convertRow(tensor.storage, tensor.data, count, row.data()) &&
+          dequantizeRow(packed, row.data(), count, same.data()),
+      "weights can be read");
+  for (size_t i = 0; i < count; ++i)
+    fuzz::require(values[i] == same[i] || values[i] != values[i],
+                  "a converted row holds the same numbers");
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static fuzz::MemoryFile memory;
   auto file = MappedFile::open(memory.with(data, size));
@@ -48,6 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::require(tensor.bytes <= size && tensor.offset <= size - tensor.bytes,
                   "a tensor lies in its file");
     fuzz::touch(tensor.data, tensor.bytes);
+    if (isWeightStorage(tensor.storage))
+      readRow(tensor);
   }
   return 0;
 }

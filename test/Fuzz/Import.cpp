@@ -1,7 +1,8 @@
 //===- Import.cpp - Fuzzes what the importer makes of a config.json -------===//
 //
-// Input: a letter (g: beside the tensors of a small GPT-2, else of a Llama),
-// then config.json. What imports must verify.
+// Input: a letter, which chooses the tensors of a small model (g: GPT-2, m:
+// Mistral, p: Phi-3, q: Qwen2, else Llama), then config.json. What imports must
+// verify.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Import/Import.h"
@@ -18,11 +19,12 @@ namespace {
 struct Folder {
   fs::path path;
   fuzz::MemoryFile config;
+  /// `tensors`: a folder of test/.
   explicit Folder(const char *tensors) {
     std::string name =
         (fs::temp_directory_path() / "gptc-fuzz-XXXXXX").string();
     path = mkdtemp(name.data());
-    fs::create_symlink(fs::path(GPTC_GOLDEN) / tensors / "model.safetensors",
+    fs::create_symlink(fs::path(GPTC_TEST) / tensors / "model.safetensors",
                        path / "model.safetensors");
     fs::create_symlink(config.with("", 0), path / "config.json");
   }
@@ -45,14 +47,20 @@ extern "C" const char *__asan_default_options() {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static Folder gpt2("gpt2-hf"), llama("llama-hf");
+  static Folder gpt2("Golden/gpt2-hf"), llama("Golden/llama-hf"),
+      mistral("Families/mistral"), phi3("Families/phi3"),
+      qwen2("Families/qwen2");
   static std::unique_ptr<Context> state;
   if (size == 0)
     return 0;
   // It keeps every attribute that it has seen: a new one now and then.
   if (!state || ++state->runs == 200)
     state = std::make_unique<Context>();
-  Folder &folder = data[0] == 'g' ? gpt2 : llama;
+  Folder &folder = data[0] == 'g'   ? gpt2
+                   : data[0] == 'm' ? mistral
+                   : data[0] == 'p' ? phi3
+                   : data[0] == 'q' ? qwen2
+                                    : llama;
   folder.config.with(data + 1, size - 1);
   auto checkpoint = gptc::checkpoint::Checkpoint::open(folder.path.string());
   if (!checkpoint) {

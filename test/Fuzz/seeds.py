@@ -11,6 +11,7 @@ import sys
 
 TEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 GOLDEN = os.path.join(TEST, "Golden")
+FAMILIES = os.path.join(TEST, "Families")
 OUT = sys.argv[1]
 
 
@@ -28,6 +29,10 @@ def read(path):
 
 def golden(pattern):
     return sorted(glob.glob(os.path.join(GOLDEN, pattern)))
+
+
+def families(pattern):
+    return sorted(glob.glob(os.path.join(FAMILIES, pattern)))
 
 
 def safetensors(tensors):
@@ -80,6 +85,24 @@ def strings(texts):
     return struct.pack("<IQ", 8, len(texts)) + b"".join(map(gguf_string, texts))
 
 
+def small_model(architecture):
+    """One layer of width 4, two heads, one KV head, all weights 0."""
+    key = architecture + "."
+    pairs = [("general.architecture", 8, gguf_string(architecture))]
+    for name, number in (("block_count", 1), ("context_length", 8), ("embedding_length", 4), ("feed_forward_length", 6), ("attention.head_count", 2),
+                         ("attention.head_count_kv", 1), ("rope.dimension_count", 2), ("attention.sliding_window", 3)):
+        pairs.append((key + name, 4, struct.pack("<I", number)))
+    pairs += [(key + name, 6, struct.pack("<f", number)) for name, number in (("attention.layer_norm_rms_epsilon", 1e-5), ("rope.scaling.factor", 2.0))]
+    shapes = {"attn_norm": [4], "ffn_norm": [4], "attn_output": [4, 4], "ffn_down": [6, 4]}
+    shapes |= {"attn_qkv": [4, 8], "ffn_up": [4, 12]} if architecture == "phi3" else \
+        {"attn_q": [4, 4], "attn_k": [4, 2], "attn_v": [4, 2], "ffn_gate": [4, 6], "ffn_up": [4, 6]}
+    shapes |= {"attn_q_norm": [2], "attn_k_norm": [2]} if architecture == "qwen3" else {}
+    shapes = {f"blk.0.{name}.weight": shape for name, shape in shapes.items()} | {"token_embd.weight": [4, 3], "output_norm.weight": [4]}
+    shapes |= {"rope_freqs.weight": [1]} if architecture == "llama" else {}
+    one = struct.pack("<f", 1.0)
+    return gguf(pairs, [(name, shape, 0, one * (shape[0] * (shape[1] if len(shape) > 1 else 1))) for name, shape in shapes.items()])
+
+
 def alphabet():
     """GPT-2's printable character of each byte."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -106,6 +129,8 @@ def checkpoints():
         seed("json", read(path))
         if "/gpt2-hf/" in path or "/llama-hf" in path:
             seed("import", path.split("/")[-2][:1].encode() + read(path))
+    for path in families("*/config.json"):
+        seed("import", path.split("/")[-2][:1].encode() + read(path))
     seed("json", '[1, -2, 3.5e-7, 18446744073709551615, "\\u00e9\\ud83d\\ude00", true, false, null, {"a": {"b": []}}]')
     seed("json", "[" * 70 + "]" * 70)
     scalars = [struct.pack("<" + code, 1) for code in "BbHhIif?"]
@@ -114,11 +139,14 @@ def checkpoints():
               ("tokens", 9, strings(["a", "b", ""])), ("floats", 9, struct.pack("<IQ2f", 6, 2, 1, 2)),
               ("nested", 9, struct.pack("<IQ", 9, 1) + struct.pack("<IQ2B", 0, 2, 7, 8)), ("wide", 10, struct.pack("<Q", 2**63)),
               ("signed", 11, struct.pack("<q", -1)), ("real", 12, struct.pack("<d", 0.5))]
-    blocks = {0: 4, 1: 2, 2: 18, 3: 20, 8: 34, 30: 2}  # bytes of an element, or of a block of 32
-    tensors = [(f"tensor.{kind}", [32, 2] if kind in (2, 3, 8) else [2, 3], kind, bytes(size * (2 if kind in (2, 3, 8) else 6)))
-               for kind, size in blocks.items()]
+    blocks = {0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84), 11: (256, 110), 12: (256, 144),
+              13: (256, 176), 14: (256, 210), 30: (1, 2)}  # elements and bytes of a block
+    tensors = [(f"tensor.{kind}", [elements, 2] if elements > 1 else [2, 3], kind, bytes(i + 1 for i in range(size)) * (2 if elements > 1 else 6))
+               for kind, (elements, size) in blocks.items()]
     seed("gguf", gguf(pairs, tensors))
     seed("gguf", gguf(pairs[8:10], tensors[:1]))
+    for architecture in ("llama", "qwen2", "qwen3", "phi3"):
+        seed("import-gguf", small_model(architecture))
     for path in golden("llama-gguf-*/model.gguf"):
         seed("gguf", read(path)[:1500])
     seed("gguf", read(golden("llama-gguf-q4-1/model.gguf")[0]))
