@@ -61,6 +61,14 @@ Graph importGemmaGguf(mlir::MLIRContext &context,
 Graph importGemma2Gguf(mlir::MLIRContext &context,
                        const checkpoint::Checkpoint &checkpoint,
                        Weights &weights, ModelInfo &info);
+/// NanoGpt.cpp: a PyTorch checkpoint of nanoGPT or minGPT.
+Graph importNanoGpt(mlir::MLIRContext &context,
+                    const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                    ModelInfo &info);
+/// LlmcGpt2.cpp: an llm.c .bin file.
+Graph importLlmcGpt2(mlir::MLIRContext &context,
+                     const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                     ModelInfo &info);
 
 /// bos_token_id and eos_token_id (an id, a list or null) of config.json.
 checkpoint::Expected<void>
@@ -68,6 +76,10 @@ readSpecialTokens(const checkpoint::json::Reader &config, ModelInfo &info);
 /// Refuses a `quantization_config`, by its quant_method.
 checkpoint::Expected<void>
 refuseQuantization(const checkpoint::json::Reader &config);
+/// Of a model whose head is its `embedding`: notes in `info` where the file
+/// stores other numbers as `lm_head.weight`.
+void noteUnusedHead(const checkpoint::Checkpoint &checkpoint,
+                    const checkpoint::TensorInfo &embedding, ModelInfo &info);
 
 } // namespace gptc::importer
 

@@ -48,6 +48,9 @@ static constexpr Family ggufFamilies[] = {
     {"gemma", nullptr, importGemmaGguf},
     {"gemma2", nullptr, importGemma2Gguf},
 };
+/// Files that do not name their architecture, but have only one.
+static constexpr Family nanoGptFamily = {"nanogpt", nullptr, importNanoGpt};
+static constexpr Family llmcFamily = {"gpt2", nullptr, importLlmcGpt2};
 
 static std::string namesOf(llvm::ArrayRef<Family> families) {
   return llvm::join(llvm::map_range(families,
@@ -58,7 +61,8 @@ static std::string namesOf(llvm::ArrayRef<Family> families) {
 }
 
 std::string gptc::supportedArchitectures() {
-  return namesOf(hfFamilies) + "; as GGUF: " + namesOf(ggufFamilies);
+  return namesOf(hfFamilies) + "; as GGUF: " + namesOf(ggufFamilies) +
+         "; as ckpt.pt: nanogpt; as llm.c .bin: gpt2";
 }
 
 /// The key that names the architecture and its value.
@@ -105,6 +109,13 @@ static Expected<const Family *> chooseFamily(const Checkpoint &checkpoint) {
     return checkpoint.metadata().error("general.architecture",
                                        unsupported(ggufFamilies, *name));
   }
+  if (checkpoint.kind() == Kind::LlmcBin)
+    return &llmcFamily;
+  // A file of torch.save is whose its config.json says, if it says so.
+  if (checkpoint.kind() == Kind::TorchZip &&
+      !checkpoint.configReader().has("model_type") &&
+      !checkpoint.configReader().has("architectures"))
+    return &nanoGptFamily;
   if (checkpoint.configPath().empty())
     return Error{checkpoint.path() +
                  ": no config.json beside the weights: expected the one that "
@@ -149,6 +160,7 @@ Expected<Imported> gptc::importCheckpoint(MLIRContext &context,
   result.module = std::move(*graph);
   result.architecture = (*family)->architecture;
   result.layers = info.layers;
+  result.notes = info.notes;
   setAttributes(*result.module, checkpoint, options, info, result.notes);
   setTokenizer(*result.module, checkpoint, info.vocab, result.notes);
   for (Weight weight : weights.claimed()) {

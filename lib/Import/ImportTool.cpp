@@ -30,8 +30,10 @@ static void printHelp() {
 
 usage: gptc-import CHECKPOINT [-o model.mlir] [--name NAME] [--dry-run] [-v]
 
-  CHECKPOINT   folder with config.json and *.safetensors, a .safetensors file
-               beside its config.json, or a .gguf file
+  CHECKPOINT   folder with config.json and *.safetensors or pytorch_model*.bin,
+               a .safetensors file beside its config.json, a .gguf file, what
+               torch.save writes (nanoGPT's ckpt.pt; a state dict beside a
+               config.json), or an llm.c .bin file
   -o FILE      where to write the module; '-' or no -o: standard output
   --name NAME  C identifier for the compiled package; default: from CHECKPOINT
   --dry-run    check everything, write nothing but a summary

@@ -2,6 +2,8 @@
 
 #include "ModelInfo.h"
 #include "Families.h"
+#include <cstring>
+#include <fmt/format.h>
 
 using namespace gptc;
 using namespace gptc::importer;
@@ -76,4 +78,20 @@ Expected<void> importer::refuseQuantization(const json::Reader &config) {
       fmt::format("quantisation {} is not supported: expected weights stored "
                   "as f32, f16 or bf16",
                   quote(name ? *name : "of unknown method")));
+}
+
+void importer::noteUnusedHead(const Checkpoint &checkpoint,
+                              const TensorInfo &embedding, ModelInfo &info) {
+  const TensorInfo *head = checkpoint.find("lm_head.weight");
+  if (!head)
+    return;
+  bool same = head->storage == embedding.storage &&
+              head->shape == embedding.shape &&
+              (head->data == embedding.data ||
+               std::memcmp(head->data, embedding.data, head->bytes) == 0);
+  if (!same)
+    info.notes.push_back(fmt::format(
+        "the head is tied to {}, so the other numbers of 'lm_head.weight' are "
+        "not used; an untied model says tie_word_embeddings false",
+        quote(embedding.name)));
 }

@@ -18,6 +18,8 @@ struct ModelInfo {
   /// Token ids; nothing where the checkpoint names none.
   std::optional<int64_t> bos, eos;
   std::vector<int64_t> extraEnds;
+  /// Lower case remarks for the user.
+  std::vector<std::string> notes;
 };
 
 /// The elementwise function of a feed-forward block.

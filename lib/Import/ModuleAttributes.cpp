@@ -13,7 +13,7 @@ using checkpoint::Checkpoint;
 using llvm::StringRef;
 
 /// A C identifier from the file's or folder's name; the folder's where the file
-/// is just called "model".
+/// is just called "model", "ckpt" or "pytorch_model".
 static std::string nameFromPath(const std::string &path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -21,10 +21,10 @@ static std::string nameFromPath(const std::string &path) {
   if (!whole.has_filename())
     whole = whole.parent_path();
   std::string stem = whole.filename().string();
-  for (StringRef extension : {".gguf", ".safetensors"})
+  for (StringRef extension : {".gguf", ".safetensors", ".pt", ".pth", ".bin"})
     if (StringRef(stem).ends_with(extension))
       stem.resize(stem.size() - extension.size());
-  if (stem == "model")
+  if (stem == "model" || stem == "ckpt" || stem == "pytorch_model")
     stem = whole.parent_path().filename().string();
   for (char &c : stem)
     c = llvm::isAlnum(c) ? llvm::toLower(c) : '_';

@@ -152,6 +152,36 @@ def checkpoints():
     seed("gguf", read(golden("llama-gguf-q4-1/model.gguf")[0]))
 
 
+def torch_files():
+    sys.path.insert(0, os.path.join(TEST, "Import", "Inputs"))
+    import pickletools
+    import zipfile
+    from torchfile import Tensor, save
+    tied = Tensor([2, 3])
+    model = {"_orig_mod.wte": tied, "_orig_mod.head": Tensor([3], storage=tied.storage, offset=3)}
+    roots = [model, {"model": model, "model_args": {"n_head": 2, "bias": True, "dropout": 0.1, "none": None, "list": [1, (2, "x")]},
+                     "optimizer": {"state": {0: {"step": Tensor([])}}}, "best_val_loss": Tensor([], kind="bf16")},
+             {"w": Tensor([4, 1], kind="f16"), "i": Tensor([2], kind="i64"), "view": Tensor([2, 2], strides=(1, 2))}]
+    path = os.path.join(OUT, "archive.pt")
+    for root in roots:
+        save(path, root, "m")
+        seed("torch-zip", b"z" + read(path))
+        with zipfile.ZipFile(path) as archive:
+            seed("torch-zip", b"p" + archive.read("m/data.pkl"))
+    os.remove(path)
+    for path in golden("gpt2-nanogpt-*/ckpt.pt"):
+        with zipfile.ZipFile(path) as archive:
+            pickled = archive.read("ckpt/data.pkl")
+        seed("torch-zip", b"p" + pickled[:1200])
+        seed("torch-zip", b"p" + pickletools.optimize(pickled))
+    for path in golden("gpt2-llmc-*/model.bin"):
+        whole = read(path)
+        seed("llmc-bin", whole[:64])
+        # The smallest model: every size 1.
+        size = 4 if whole[4] == 3 else 2
+        seed("llmc-bin", whole[:8] + struct.pack("<6i", 1, 1, 1, 1, 1, 1) + bytes(size * (2 + 12 + 13 + 2)))
+
+
 def tokenizers():
     vocabulary = {token: i for i, token in enumerate(TOKENS)}
     merges = [" ".join(pair) for pair in MERGES]
@@ -263,6 +293,7 @@ A: B: brx.idx %r0, T;
 
 
 checkpoints()
+torch_files()
 tokenizers()
 ptx()
 packages()
