@@ -5,8 +5,9 @@
 // them. The head is `output.weight`, or the token embedding where that is
 // absent. Gemma 2's layers slide from the first on, every other one; its scores
 // are scaled by the head size, in the largest model (46 layers) by the width of
-// a head in the residual stream, unless `attention.scale` says otherwise: the
-// format has no query_pre_attn_scalar, and llama.cpp tells them apart so.
+// a head in the residual stream: the format has no query_pre_attn_scalar, and
+// llama.cpp tells them apart so. It reads no `attention.scale`, so another one
+// is refused.
 //
 // Refuses, by name: rotary scaling, partial rotation, keys and values of
 // different size.
@@ -74,8 +75,6 @@ static void readSecond(Fields<Metadata> &fields, Keys keys, int64_t layers,
   if (layers == 46)
     config.scoreScale =
         1 / std::sqrt(static_cast<double>(config.width / config.heads));
-  config.scoreScale =
-      asWritten(fields.positiveOr(keys("attention.scale"), config.scoreScale));
 }
 
 static Expected<GgufConfig> readConfig(const Metadata &metadata, Keys keys,
@@ -98,6 +97,13 @@ static Expected<GgufConfig> readConfig(const Metadata &metadata, Keys keys,
   config.scoreScale = 1 / std::sqrt(static_cast<double>(config.headSize));
   if (keys.architecture == "gemma2")
     readSecond(fields, keys, info.layers, config);
+  double stated = fields.positiveOr(keys("attention.scale"), config.scoreScale);
+  fields.require(fields.failed() || static_cast<float>(stated) ==
+                                        static_cast<float>(config.scoreScale),
+                 keys("attention.scale"),
+                 fmt::format("expected {}, which is what the head size gives, "
+                             "got {}",
+                             static_cast<float>(config.scoreScale), stated));
   refuseGgufVariants(fields, keys.architecture);
   readGgufTokens(fields, info);
   if (fields.failed())

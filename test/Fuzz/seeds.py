@@ -130,7 +130,9 @@ def checkpoints():
         if "/gpt2-hf/" in path or "/llama-hf" in path:
             seed("import", path.split("/")[-2][:1].encode() + read(path))
     for path in families("*/config.json"):
-        seed("import", path.split("/")[-2][:1].encode() + read(path))
+        name = path.split("/")[-2]
+        letter = {"gem": "e", "gpt": "x"}.get(name[:3], name[0])
+        seed("import", letter.encode() + read(path))
     seed("json", '[1, -2, 3.5e-7, 18446744073709551615, "\\u00e9\\ud83d\\ude00", true, false, null, {"a": {"b": []}}]')
     seed("json", "[" * 70 + "]" * 70)
     scalars = [struct.pack("<" + code, 1) for code in "BbHhIif?"]
