@@ -42,12 +42,8 @@ FailureOr<Match> matchNorm(gpt::FusedGemmOp gemm, int64_t leastFeatures,
   Match match;
   Operation *op = gemm.getX().getDefiningOp();
   if (auto layer = dyn_cast_or_null<gpt::LayerNormOp>(op))
-    match = {op,
-             layer.getX(),
-             layer.getGamma(),
-             layer.getBeta(),
-             gpt::NormKind::Layer,
-             layer.getEpsAttr()};
+    match = {op,           layer.getX(),      layer.getGamma(), layer.getBeta(),
+             layer.kind(), layer.getEpsAttr()};
   else if (auto rms = dyn_cast_or_null<gpt::RmsNormOp>(op))
     match = {op,      rms.getX(),         rms.getGamma(),
              Value(), gpt::NormKind::Rms, rms.getEpsAttr()};

@@ -21,7 +21,7 @@ StringRef gptc::kernelKind(Operation *op) {
       .Case<LayerNormOp, RmsNormOp>([](auto) { return "norm"; })
       .Case([](EmbeddingOp) { return "embedding"; })
       .Case<RopeOp, RotateOp, RopeTableOp>([](auto) { return "rope"; })
-      .Case([](SoftmaxOp) { return "softmax"; })
+      .Case<SoftmaxOp, LogSoftmaxOp>([](auto) { return "softmax"; })
       .Case<ArgmaxOp, MergeArgmaxOp>([](auto) { return "argmax"; })
       .Case<MaskOp, CausalMaskOp, AlibiOp>([](auto) { return "mask"; })
       .Case<KVAppendOp, KVReadOp>([](auto) { return "kv_cache"; })
@@ -82,7 +82,9 @@ static std::string gemmName(FusedGemmOp op) {
     name += fmt::format("_n{}", op.allOutFeatures());
   }
   if (op.getNorm())
-    name += *op.getNorm() == NormKind::Rms ? "_rms" : "_layernorm";
+    name += *op.getNorm() == NormKind::Rms      ? "_rms"
+            : *op.getNorm() == NormKind::Sample ? "_samplenorm"
+                                                : "_layernorm";
   if (!op.getBiases().empty())
     name += "_bias";
   if (op.getRopeTable())
@@ -152,6 +154,10 @@ std::string gptc::kernelName(Operation *op, ArrayRef<Storage> storages) {
           .Case([](FlashAttentionOp op) { return attentionName(op); })
           .Case([](GeluOp op) {
             return "gelu_" + stringifyGeluKind(op.getKind()).str() +
+                   sizes(op.getType());
+          })
+          .Case([](LayerNormOp op) {
+            return (op.getSample() ? "layer_norm_sample" : "layer_norm") +
                    sizes(op.getType());
           })
           .Case(

@@ -177,6 +177,33 @@ Outcome gptc::reference::eval(gpt::SoftmaxOp op, const Call &call) {
   return Results{result};
 }
 
+/// In place. -inf where softmaxRow gives 0 of -inf; NaN stays NaN.
+static void logSoftmaxRow(llvm::MutableArrayRef<double> row, Rounding round) {
+  double largest = minusInfinity;
+  for (double x : row)
+    largest = std::isnan(x) ? x : std::fmax(largest, x);
+  if (largest == minusInfinity &&
+      llvm::none_of(row, [](double x) { return std::isnan(x); }))
+    return;
+  double sum = 0.0;
+  for (double &x : row) {
+    x = round(x - largest);
+    sum = round(sum + round(std::exp(x)));
+  }
+  double logarithm = round(std::log(sum));
+  for (double &x : row)
+    x = round(x - logarithm);
+}
+
+Outcome gptc::reference::eval(gpt::LogSoftmaxOp op, const Call &call) {
+  auto result = copyOf(call[op.getX()]);
+  int64_t columns = result->columns();
+  for (int64_t row = 0; row < result->rows(); ++row)
+    logSoftmaxRow({result->data.data() + row * columns, size_t(columns)},
+                  call.round);
+  return Results{result};
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//

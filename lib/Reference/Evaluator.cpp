@@ -163,9 +163,9 @@ FailureOr<Results> Evaluator::dispatch(Operation *op,
             gpt::LayerNormOp, gpt::RmsNormOp, gpt::RopeOp, gpt::RopeTableOp,
             gpt::RotateOp>(rule)
       .Case<gpt::BroadcastOp, gpt::AlibiOp, gpt::CausalMaskOp, gpt::MaskOp,
-            gpt::ScaleOp, gpt::SoftmaxOp, gpt::FlashAttentionOp,
-            gpt::KVAppendOp, gpt::KVReadOp, gpt::FusedGemmOp,
-            gpt::MergeArgmaxOp>(rule)
+            gpt::ScaleOp, gpt::SoftmaxOp, gpt::LogSoftmaxOp,
+            gpt::FlashAttentionOp, gpt::KVAppendOp, gpt::KVReadOp,
+            gpt::FusedGemmOp, gpt::MergeArgmaxOp>(rule)
       .Case<tensor::DimOp, tensor::SplatOp, tensor::EmptyOp, tensor::CastOp,
             tensor::ExtractOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
             tensor::ExtractSliceOp, tensor::ConcatOp>(rule)

@@ -168,8 +168,7 @@ Outcome gptc::reference::eval(gpt::FusedGemmOp op, const Call &call) {
   if (op.getNorm()) {
     x = normalize(call, *x, call[op.getGamma()],
                   op.getBeta() ? &call[op.getBeta()] : nullptr,
-                  op.getEps()->convertToDouble(),
-                  /*centered=*/*op.getNorm() == gpt::NormKind::Layer);
+                  op.getEps()->convertToDouble(), *op.getNorm());
     if (!x)
       return failure();
   }

@@ -95,12 +95,12 @@ std::shared_ptr<Tensor> affine(const Call &call, const Tensor &x,
                                const Tensor &weight, bool inOut,
                                const Tensor *bias);
 
-/// Each row (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta, with
-/// mean taken as 0 when not `centered` and beta as 0 when null; null after an
-/// error at the op.
+/// Each row normalised as docs/Semantics.md says of layer_norm (also of a
+/// `sample`) and rms_norm, beta taken as 0 when null; null after an error at
+/// the op.
 std::shared_ptr<Tensor> normalize(const Call &call, const Tensor &x,
                                   const Tensor &gamma, const Tensor *beta,
-                                  double eps, bool centered);
+                                  double eps, gpt::NormKind kind);
 
 /// The dim/2 inverse frequencies, in radians per position.
 std::vector<double> inverseFrequencies(gpt::RopeAttr rope);
@@ -141,6 +141,7 @@ Outcome eval(gpt::AlibiOp op, const Call &call);
 Outcome eval(gpt::CausalMaskOp op, const Call &call);
 Outcome eval(gpt::MaskOp op, const Call &call);
 Outcome eval(gpt::SoftmaxOp op, const Call &call);
+Outcome eval(gpt::LogSoftmaxOp op, const Call &call);
 Outcome eval(gpt::FlashAttentionOp op, const Call &call);
 Outcome eval(gpt::KVAppendOp op, const Call &call);
 Outcome eval(gpt::KVReadOp op, const Call &call);

@@ -15,7 +15,8 @@ using namespace gptc;
 SmallVector<OpOperand *, 2> gptc::rowOperands(Operation *op) {
   SmallVector<OpOperand *, 2> result;
   auto split = dyn_cast<gpt::SplitOp>(op);
-  if (isa<gpt::LinearOp, gpt::LayerNormOp, gpt::RmsNormOp>(op) ||
+  if (isa<gpt::LinearOp, gpt::LayerNormOp, gpt::RmsNormOp, gpt::LogSoftmaxOp>(
+          op) ||
       (split && cast<RankedTensorType>(split.getX().getType()).getRank() == 2))
     result.push_back(&op->getOpOperand(0));
   else if (isElementwise(op))
@@ -170,7 +171,7 @@ LogicalResult Analysis::visit(Operation *op) {
       return failure();
   int rank =
       cast<RankedTensorType>(op->getOperand(activation).getType()).getRank();
-  if (isa<gpt::LayerNormOp, gpt::RmsNormOp>(op)) {
+  if (isa<gpt::LayerNormOp, gpt::RmsNormOp, gpt::LogSoftmaxOp>(op)) {
     if (dim == rank - 1)
       return refuse(op, "expected channels, not tokens, last");
     return set(op, dim);

@@ -375,6 +375,14 @@ func.func @rms_beta(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>
 
 // -----
 
+func.func @sample_of_one(%x: tensor<?x1xf32>, %w: tensor<12x1xf32>, %g: tensor<1xf32>) {
+  // expected-error @+1 {{[fused_gemm-C14] expected at least 2 input features with the norm sample, got 1}}
+  %0 = gpt.fused_gemm norm(sample %g eps 1.0e-6) %x : tensor<?x1xf32> section %w : tensor<12x1xf32> -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
 func.func @norm_eps(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>) {
   // expected-error @+1 {{[fused_gemm-C14] expected an eps that is finite and above 0 in f32, got 0.0}}
   %0 = gpt.fused_gemm norm(rms %g eps 0.0) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
@@ -395,7 +403,7 @@ func.func @norm_gamma(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<12xf
 // -----
 
 func.func @norm_word(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>) {
-  // expected-error @+1 {{expected norm layer or rms, got batch}}
+  // expected-error @+1 {{expected norm layer, sample or rms, got batch}}
   %0 = gpt.fused_gemm norm(batch %g eps 1.0e-5) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
   return
 }

@@ -96,17 +96,19 @@ func.func @values(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>, %g: tensor<8xf32>, %
 // CHECK-NEXT:    %0 = gpt.fused_gemm norm(rms %arg2 eps 1.2e-12) %arg0 : tensor<?x8xf32> section %arg1 : tensor<12x8xf32> -> tensor<?x12xf32>
 // CHECK-NEXT:    %1 = gpt.fused_gemm norm(layer %arg2 eps 1.0e-5) %arg0 : tensor<?x8xf32> section %arg1 : tensor<12x8xf32> -> tensor<?x12xf32>
 // CHECK-NEXT:    %2 = gpt.fused_gemm norm(layer %arg2, %arg2 eps 1.0e-5) %arg0 : tensor<?x8xf32> residual %arg3 section %arg1 : tensor<12x8xf32> bias %arg4 epilogue (%acc, %r) {
-// CHECK-NEXT:      %3 = arith.addf %acc, %r : f32
-// CHECK-NEXT:      gpt.yield %3 : f32
+// CHECK-NEXT:      %4 = arith.addf %acc, %r : f32
+// CHECK-NEXT:      gpt.yield %4 : f32
 // CHECK-NEXT:    } -> tensor<?x12xf32>
-func.func @norms(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>, %r: tensor<?x12xf32>, %b: tensor<12xf32>) -> (tensor<?x12xf32>, tensor<?x12xf32>, tensor<?x12xf32>) {
+// CHECK-NEXT:    %3 = gpt.fused_gemm norm(sample %arg2, %arg2 eps 1.0e-6) %arg0 : tensor<?x8xf32> section %arg1 : tensor<12x8xf32> -> tensor<?x12xf32>
+func.func @norms(%x: tensor<?x8xf32>, %w: tensor<12x8xf32>, %g: tensor<8xf32>, %r: tensor<?x12xf32>, %b: tensor<12xf32>) -> (tensor<?x12xf32>, tensor<?x12xf32>, tensor<?x12xf32>, tensor<?x12xf32>) {
   %0 = gpt.fused_gemm norm(rms %g eps 1.2e-12) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
   %1 = gpt.fused_gemm norm(layer %g eps 1.0e-5) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
   %2 = gpt.fused_gemm norm(layer %g, %g eps 1.0e-5) %x : tensor<?x8xf32> residual %r section %w : tensor<12x8xf32> bias %b epilogue (%acc, %s) {
     %y = arith.addf %acc, %s : f32
     gpt.yield %y : f32
   } -> tensor<?x12xf32>
-  return %0, %1, %2 : tensor<?x12xf32>, tensor<?x12xf32>, tensor<?x12xf32>
+  %3 = gpt.fused_gemm norm(sample %g, %g eps 1.0e-6) %x : tensor<?x8xf32> section %w : tensor<12x8xf32> -> tensor<?x12xf32>
+  return %0, %1, %2, %3 : tensor<?x12xf32>, tensor<?x12xf32>, tensor<?x12xf32>, tensor<?x12xf32>
 }
 
 // The largest of each block of columns instead of the values; residuals have all columns.

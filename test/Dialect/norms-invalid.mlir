@@ -114,6 +114,30 @@ func.func @eps_is_zero_in_f32(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
 
 // -----
 
+func.func @sample_of_one(%x: tensor<?x1xf32>, %g: tensor<1xf32>) {
+  // expected-error @+1 {{[layer_norm-C5] expected a last dimension of at least 2 beside sample, got 'tensor<?x1xf32>'}}
+  %0 = gpt.layer_norm %x, %g sample eps 1.0e-6 : tensor<?x1xf32>, tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @sample_rms(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{expected 'eps'}}
+  %0 = gpt.rms_norm %x, %g sample eps 1.0e-6 : tensor<?x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @log_softmax_rank(%x: tensor<f32>) {
+  // expected-error @+1 {{[log_softmax-C1] expected x of rank 1 or more, got 'tensor<f32>'}}
+  %0 = gpt.log_softmax %x : tensor<f32>
+  return
+}
+
+// -----
+
 func.func @softcap(%x: tensor<?x8xf32>) {
   // expected-error @+1 {{[softcap-C1] expected a cap that is finite and above 0 in f32, got -50.0}}
   %0 = gpt.softcap %x at -50.0 : tensor<?x8xf32>

@@ -87,6 +87,8 @@ func.func @attention(%q: tensor<6x?x4xf32>, %k: tensor<3x?x4xf32>, %v: tensor<3x
   %m8 = gpt.broadcast %one like %one, %m6 : tensor<1x1xf32>, tensor<1x1xf32>, tensor<6x?x?xf32> -> tensor<6x?x?xf32>
   // CHECK: gpt.softmax %{{.*}} : tensor<6x?x?xf32>
   %p = gpt.softmax %m7 : tensor<6x?x?xf32>
+  // CHECK: gpt.log_softmax %{{.*}} : tensor<6x?x?xf32>
+  %lp = gpt.log_softmax %m7 : tensor<6x?x?xf32>
   // CHECK: gpt.matmul %{{.*}}, %{{.*}} groups 2 : tensor<6x?x?xf32>, tensor<3x?x4xf32> -> tensor<6x?x4xf32>
   %o = gpt.matmul %p, %v groups 2 : tensor<6x?x?xf32>, tensor<3x?x4xf32> -> tensor<6x?x4xf32>
   // CHECK: gpt.matmul %{{.*}}, %{{.*}} : tensor<6x?x?xf32>, tensor<6x?x4xf32> -> tensor<6x?x4xf32>
@@ -102,6 +104,8 @@ func.func @pointwise(%x: tensor<?x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>) 
   %1 = gpt.layer_norm %0, %g eps 1.0e-06 : tensor<?x8xf32>, tensor<8xf32>
   // CHECK: gpt.rms_norm %{{.*}}, %{{.*}} eps 1.0e-5 : tensor<?x8xf32>, tensor<8xf32>
   %2 = gpt.rms_norm %1, %g eps 1.0e-5 : tensor<?x8xf32>, tensor<8xf32>
+  // CHECK: gpt.layer_norm %{{.*}}, %{{.*}}, %{{.*}} sample eps 1.0e-6 : tensor<?x8xf32>, tensor<8xf32>, tensor<8xf32>
+  %sample = gpt.layer_norm %x, %g, %b sample eps 1.0e-6 : tensor<?x8xf32>, tensor<8xf32>, tensor<8xf32>
   // CHECK: gpt.gelu erf %{{.*}} : tensor<?x8xf32>
   %3 = gpt.gelu erf %2 : tensor<?x8xf32>
   // CHECK: gpt.gelu tanh %{{.*}} : tensor<?x8xf32>

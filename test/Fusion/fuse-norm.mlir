@@ -37,6 +37,19 @@ func.func @layer(%x: tensor<?x16xf32>, %r: tensor<?x960xf32>, %w: tensor<960x16x
   return %s : tensor<?x960xf32>
 }
 
+// That of a sample keeps its kind.
+// CHECK-LABEL: func @sample
+// CHECK-SAME:  %[[X:.*]]: tensor<?x16xf32>, %
+// CHECK-NOT:   gpt.layer_norm
+// CHECK:       gpt.fused_gemm norm(sample %{{.*}}, %{{.*}} eps 1.0e-6) %[[X]] : tensor<?x16xf32> section
+func.func @sample(%x: tensor<?x16xf32>, %w: tensor<960x16xf32>) -> tensor<?x960xf32> {
+  %g = ml_program.global_load_const @g : tensor<16xf32>
+  %b = ml_program.global_load_const @b : tensor<16xf32>
+  %n = gpt.layer_norm %x, %g, %b sample eps 1.0e-6 : tensor<?x16xf32>, tensor<16xf32>, tensor<16xf32>
+  %y = gpt.linear %n, %w : tensor<?x16xf32>, tensor<960x16xf32> -> tensor<?x960xf32>
+  return %y : tensor<?x960xf32>
+}
+
 // Without beta; x has another user, which keeps it.
 // CHECK-LABEL: func @no_beta
 // CHECK-SAME:  %[[X:[^:]*]]: tensor<?x16xf32>

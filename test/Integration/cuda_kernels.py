@@ -170,8 +170,11 @@ class Instances(Fresh, AttentionTest, Numbers):
         add(f"gpt.layer_norm %x, %g, %b eps 1.0e-5 : {T}, {V}, {V}", normed * gamma + beta, weights={"g": gamma, "b": beta})
         add(f"gpt.layer_norm %x, %g eps 1.0e-5 : {T}, {V}", normed * gamma, weights={"g": gamma})
         add(f"gpt.rms_norm %x, %g eps 1.0e-5 : {T}, {V}", d / np.sqrt((d ** 2).mean(-1, keepdims=True) + 1e-5) * gamma, weights={"g": gamma})
+        sampled = centred / (d.std(-1, ddof=1, keepdims=True) + 0.25)
+        add(f"gpt.layer_norm %x, %g, %b sample eps 0.25 : {T}, {V}, {V}", sampled * gamma + beta, weights={"g": gamma, "b": beta})
         e = np.exp(d - d.max(-1, keepdims=True))
         add(f"gpt.softmax %x : {T}", e / e.sum(-1, keepdims=True))
+        add(f"gpt.log_softmax %x : {T}", np.log(e / e.sum(-1, keepdims=True)))
         add(f"gpt.argmax %x : {T} -> tensor<?xi32>", d.argmax(-1), "tensor<?xi32>")
         check_all(self, cases, (cuda("f32"),))
 

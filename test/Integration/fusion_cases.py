@@ -81,7 +81,8 @@ class Epilogues(Numbers):
     # A norm goes into a wide GEMM that is its only user; few rows and many go different ways there, and a row's bits are its own.
     def test_norms(self):
         cases = []
-        for (kind, beta), K, N, lanes in ((("layer", True), 40, 960, 1), (("layer", False), 33, 480, 2), (("rms", False), 16, 1000, 1), (("rms", False), 7, 944, 1)):
+        for (kind, beta), K, N, lanes in ((("layer", True), 40, 960, 1), (("layer", False), 33, 480, 2), (("rms", False), 16, 1000, 1), (("rms", False), 7, 944, 1),
+                                           (("sample", True), 24, 960, 1), (("sample", False), 5, 944, 1)):
             X, Y = tensor(("?", K)), tensor(("?", N))
             arrays = {"g": self.random(K), "w": self.random(N, K, seed=1), "v": self.random(N, K, seed=2), **({"b": self.random(K, seed=3)} if beta else {})}
             operands = "%x, %g" + (", %b" if beta else "")
@@ -96,8 +97,10 @@ class Epilogues(Numbers):
                 d = {name: np.float64(array) for name, array in arrays.items()}
                 x = self.random(150, K, seed=4) * np.float32(3) + np.float32(2)
                 x[3] = 0
-                mean = np.float64(x).mean(-1, keepdims=True) if kind == "layer" else 0
-                n = (x - mean) / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-3) * d["g"] + d.get("b", 0)
+                x[4] *= np.float32(1e-3)  # where eps counts
+                deviation = x - (np.float64(x).mean(-1, keepdims=True) if kind != "rms" else 0)
+                square = (deviation ** 2).sum(-1, keepdims=True)
+                n = deviation / (np.sqrt(square / (K - 1)) + 1e-3 if kind == "sample" else np.sqrt(square / K + 1e-3)) * d["g"] + d.get("b", 0)
                 expected = n @ d["w"].T * (n @ d["v"].T if lanes == 2 else 1)
                 whole = entry(x=x)["out" if lanes == 2 else "y"]
                 self.close(whole, expected, 3e-5)
@@ -107,8 +110,37 @@ class Epilogues(Numbers):
                 self.assertEqual(entry.kernels().get("norm", 0), 0 if entry.level and N * lanes >= 960 else 1)
 
             cases.append(Case({"x": X}, arrays, f"""
-    %n = gpt.{kind}_norm {operands} eps 1.0e-3 : {X}, {vectors}
+    %n = gpt.{"rms" if kind == "rms" else "layer"}_norm {operands} {"sample" if kind == "sample" else ""} eps 1.0e-3 : {X}, {vectors}
     %y = gpt.linear %n, %w : {X}, tensor<{N}x{K}xf32> -> {Y}{second}""", {"out" if lanes == 2 else "y": Y}, check))
+        check_all(self, cases, ((2,), (0,), (2, "-march=x86-64"), (2, "-march=x86-64-v3")))
+
+    # In the last row probabilities are too small for f32; their logarithms are not.
+    def test_log_softmax(self):
+        cases = []
+        for n in (1, 2, 15, 17, 300):
+            x = self.random(8, n, seed=n) * np.float32(10)
+            x[1] = 3
+            x[2, : n // 2] = -inf
+            x[3] = -inf
+            x[4] += np.float32(1e4)
+            x[5, 0] = nan
+            x[7, 1:] -= np.float32(300)
+            d = np.float64(x) - np.where(np.isinf(x.max(-1)), 0, x.max(-1))[:, None]
+            with np.errstate(divide="ignore"):
+                expected = d - np.where(x.max(-1) == -inf, 0, np.log(np.exp(d).sum(-1)))[:, None]
+
+            def check(entry, x=x, expected=expected):
+                y = entry(x=x)["y"]
+                self.assertTrue(np.isnan(y[5]).all())
+                hidden = np.isinf(expected)
+                self.assertTrue((y[hidden] == -inf).all())
+                self.assertTrue(np.isfinite(y[~hidden & ~np.isnan(expected)]).all())
+                self.close(np.where(hidden, 0, y)[[0, 1, 2, 3, 4, 6, 7]], np.where(hidden, 0, expected)[[0, 1, 2, 3, 4, 6, 7]], 1e-6)
+                self.assertTrue(same_bits(entry(x=x[6:7])["y"], y[6:7]))
+                self.assertEqual(entry.kernels(), {"softmax": 1})
+
+            T = tensor(("?", n))
+            cases.append(Case({"x": T}, {}, f"    %y = gpt.log_softmax %x : {T}", {"y": T}, check))
         check_all(self, cases, ((2,), (0,), (2, "-march=x86-64"), (2, "-march=x86-64-v3")))
 
     # The lowest index of equal numbers; NaN is below every number.

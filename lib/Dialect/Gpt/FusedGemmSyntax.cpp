@@ -4,7 +4,7 @@
 //     (`rope` %cs `:` type (`rotary` int)?)? (`cache` %c `:` type `layer` int)?
 //     (`residual` `row`? %r `,` ...)? (`argmax` int)? body
 //     (`attributes` {...})?
-//   norm    ::= `norm` `(` layer-or-rms %gamma (`,` %beta)? `eps` number `)`
+//   norm    ::= `norm` `(` kind %gamma (`,` %beta)? `eps` number `)`
 //   body    ::= `section` section | `sections` `{` section `,` ... `}`
 //             | `lanes` `(` weight `,` ... `)` epilogue `->` types
 //   section ::= weight (`rope` pairs)? (`append` keys-or-values)? epilogue?
@@ -83,8 +83,8 @@ ParseResult Reader::parseNorm() {
   Attribute kind;
   double eps;
   if (parser.parseLParen() ||
-      parseWord<NormKindAttr, NormKind>(symbolizeNormKind, "norm layer or rms",
-                                        kind) ||
+      parseWord<NormKindAttr, NormKind>(symbolizeNormKind,
+                                        "norm layer, sample or rms", kind) ||
       parser.parseOperand(norm.emplace_back()) ||
       (succeeded(parser.parseOptionalComma()) &&
        parser.parseOperand(norm.emplace_back())) ||

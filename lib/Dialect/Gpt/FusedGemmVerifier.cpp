@@ -106,6 +106,10 @@ static LogicalResult verifyNorm(FusedGemmOp op) {
   if (op.getBeta() && *op.getNorm() == NormKind::Rms)
     return op.emitOpError()
            << "[fused_gemm-C14] expected no beta with the norm rms, got one";
+  if (*op.getNorm() == NormKind::Sample && op.inFeatures() < 2)
+    return op.emitOpError() << "[fused_gemm-C14] expected at least 2 input "
+                               "features with the norm sample, got "
+                            << op.inFeatures();
   for (Value vector : {op.getGamma(), op.getBeta()})
     if (vector && failed(expectShape(op, "fused_gemm-C14", "gamma and beta",
                                      cast<RankedTensorType>(vector.getType()),

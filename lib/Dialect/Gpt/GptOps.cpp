@@ -213,6 +213,10 @@ LogicalResult SoftmaxOp::verify() {
   return expectRankAtLeast(*this, "softmax-C1", "x", getX().getType(), 1);
 }
 
+LogicalResult LogSoftmaxOp::verify() {
+  return expectRankAtLeast(*this, "log_softmax-C1", "x", getX().getType(), 1);
+}
+
 //===----------------------------------------------------------------------===//
 // Stepping ops
 //===----------------------------------------------------------------------===//

@@ -24,15 +24,18 @@ static void printNumber(OpAsmPrinter &printer, StringRef keyword,
   printExactly(printer.getStream(), value);
 }
 
-/// x `,` gamma (`,` beta)? `eps` number attr-dict `:` types; the result has
-/// x's type unless `->` says another.
+/// x `,` gamma (`,` beta)? `sample`? `eps` number attr-dict `:` types; the
+/// result has x's type. `sampleName` is null where the word cannot stand.
 static ParseResult parseNorm(OpAsmParser &parser, OperationState &result,
-                             StringAttr epsName) {
+                             StringAttr epsName, StringAttr sampleName) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   SmallVector<Type> types;
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseOperandList(operands) ||
-      parseNumber(parser, result, "eps", epsName) ||
+  if (parser.parseOperandList(operands))
+    return failure();
+  if (sampleName && succeeded(parser.parseOptionalKeyword("sample")))
+    result.addAttribute(sampleName, parser.getBuilder().getUnitAttr());
+  if (parseNumber(parser, result, "eps", epsName) ||
       parser.parseOptionalAttrDict(result.attributes) ||
       parser.parseColonTypeList(types) ||
       parser.resolveOperands(operands, types, loc, result.operands))
@@ -41,25 +44,29 @@ static ParseResult parseNorm(OpAsmParser &parser, OperationState &result,
   return success();
 }
 
-static void printNorm(OpAsmPrinter &printer, Operation *op, double eps) {
+static void printNorm(OpAsmPrinter &printer, Operation *op, double eps,
+                      bool sample) {
   printer << " " << op->getOperands();
+  if (sample)
+    printer << " sample";
   printNumber(printer, "eps", eps);
-  printer.printOptionalAttrDict(op->getAttrs(), {"eps"});
+  printer.printOptionalAttrDict(op->getAttrs(), {"eps", "sample"});
   printer << " : " << op->getOperandTypes();
 }
 
 ParseResult LayerNormOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseNorm(parser, result, getEpsAttrName(result.name));
+  return parseNorm(parser, result, getEpsAttrName(result.name),
+                   getSampleAttrName(result.name));
 }
 void LayerNormOp::print(OpAsmPrinter &printer) {
-  printNorm(printer, *this, getEps().convertToDouble());
+  printNorm(printer, *this, getEps().convertToDouble(), getSample());
 }
 
 ParseResult RmsNormOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseNorm(parser, result, getEpsAttrName(result.name));
+  return parseNorm(parser, result, getEpsAttrName(result.name), {});
 }
 void RmsNormOp::print(OpAsmPrinter &printer) {
-  printNorm(printer, *this, getEps().convertToDouble());
+  printNorm(printer, *this, getEps().convertToDouble(), /*sample=*/false);
 }
 
 /// x keyword number attr-dict `:` type, which is also the result's.
@@ -130,9 +137,16 @@ static LogicalResult verifyNorm(Operation *op, StringRef prefix,
 }
 
 LogicalResult LayerNormOp::verify() {
-  return verifyNorm(*this, "layer_norm", getX().getType(), getGamma().getType(),
-                    getBeta() ? getBeta().getType() : RankedTensorType(),
-                    getResult().getType(), getEps().convertToDouble());
+  if (failed(verifyNorm(*this, "layer_norm", getX().getType(),
+                        getGamma().getType(),
+                        getBeta() ? getBeta().getType() : RankedTensorType(),
+                        getResult().getType(), getEps().convertToDouble())))
+    return failure();
+  if (getSample() && getX().getType().getShape().back() < 2)
+    return emitOpError() << "[layer_norm-C5] expected a last dimension of at "
+                            "least 2 beside sample, got "
+                         << getX().getType();
+  return success();
 }
 
 LogicalResult RmsNormOp::verify() {

@@ -120,6 +120,7 @@ public:
 // Math.cpp: vector or scalar f32 polynomials; each states its error bound.
 Value emitExp(Emitter &e, Value x);
 Value emitExp2(Emitter &e, Value x); ///< of x <= 127
+Value emitLog(Emitter &e, Value x);  ///< of normal x > 0; finite of 0
 Value emitTanh(Emitter &e, Value x);
 Value emitErf(Emitter &e, Value x);
 Value emitSigmoid(Emitter &e, Value x);

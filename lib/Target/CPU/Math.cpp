@@ -1,4 +1,4 @@
-//===- Math.cpp - exp, tanh, erf, GELU, SiLU, sine as polynomials ---------===//
+//===- Math.cpp - exp, log, tanh, erf, GELU, SiLU, sine as polynomials ----===//
 //
 // One formula for vector bodies and scalar tails, so a value's bits never
 // depend on where it stands. Errors are relative unless said otherwise and
@@ -71,6 +71,35 @@ Value gptc::cpu::emitExp2(Emitter &e, Value x) {
   Value power = arith::ShLIOp::create(e.b, e.loc, bits, e.constInt(it, 23));
   return e.fmul(
       p, arith::BitcastOp::create(e.b, e.loc, x.getType(), power));
+}
+
+// log(x) = n ln 2 + log(m), x = 2^n m, m in [sqrt(1/2), sqrt(2)); with
+// s = (m - 1) / (m + 1), |s| <= 0.172, log(m) = 2 atanh(s) by its Taylor
+// polynomial of degree 9 (remainder 1e-9 of it). Error below 1.8e-7. +inf and
+// NaN stay; 0 gives -88; x is a normal number or 0, not below.
+Value gptc::cpu::emitLog(Emitter &e, Value x) {
+  Type it = e.sameShape(x, e.i32());
+  auto integer = [&](int64_t v) { return e.constInt(it, v); };
+  Value bits = arith::BitcastOp::create(e.b, e.loc, it, x);
+  // From the bits of sqrt(1/2) on, the exponent counts in steps of m's range.
+  const int64_t root = 0x3F3504F3;
+  Value above = arith::SubIOp::create(e.b, e.loc, bits, integer(root));
+  Value n = arith::ShRSIOp::create(e.b, e.loc, above, integer(23));
+  Value power = arith::ShLIOp::create(e.b, e.loc, n, integer(23));
+  Value m = arith::BitcastOp::create(
+      e.b, e.loc, x.getType(),
+      Value(arith::SubIOp::create(e.b, e.loc, bits, power)));
+  Value one = konst(e, x, 1.0);
+  Value s = e.fdiv(e.fsub(m, one), e.fadd(m, one)), s2 = e.fmul(s, s);
+  Value p = horner(e, s2, {2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3});
+  Value k = arith::SIToFPOp::create(e.b, e.loc, x.getType(), n);
+  // ln 2 in two parts, the first exact in 15 bits.
+  Value low = e.fma(k, konst(e, x, 1.42860682030941723212e-6),
+                    e.fmul(e.fmul(s, s2), p));
+  Value y =
+      e.fma(k, konst(e, x, 0.693145751953125), e.fma(s, konst(e, x, 2.0), low));
+  Value finite = e.flt(x, e.infinity(x.getType(), false));
+  return e.select(finite, y, x);
 }
 
 // 1 / (1 + exp(-x)): error below 3e-7, also in the far negative tail.

@@ -131,6 +131,7 @@ LogicalResult gptc::cpu::emitSimple(Emitter &e, KernelContext &c,
       .Case([&](gpt::LayerNormOp o) { emitLayerNorm(e, c, o); })
       .Case([&](gpt::RmsNormOp o) { emitRmsNorm(e, c, o); })
       .Case([&](gpt::SoftmaxOp) { emitSoftmax(e, c); })
+      .Case([&](gpt::LogSoftmaxOp) { emitLogSoftmax(e, c); })
       .Case([&](gpt::ArgmaxOp) { emitArgmax(e, c); })
       .Case([&](gpt::MergeArgmaxOp) { emitMergeArgmax(e, c); })
       .Case([&](gpt::CausalMaskOp o) { emitCausalMask(e, c, o); })

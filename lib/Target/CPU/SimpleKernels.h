@@ -32,6 +32,7 @@ void forShare(Emitter &e, KernelContext &c, Value n,
 void emitLayerNorm(Emitter &e, KernelContext &c, gpt::LayerNormOp op);
 void emitRmsNorm(Emitter &e, KernelContext &c, gpt::RmsNormOp op);
 void emitSoftmax(Emitter &e, KernelContext &c);
+void emitLogSoftmax(Emitter &e, KernelContext &c);
 void emitArgmax(Emitter &e, KernelContext &c);
 void emitMergeArgmax(Emitter &e, KernelContext &c);
 void emitCausalMask(Emitter &e, KernelContext &c, gpt::CausalMaskOp op);

@@ -28,9 +28,10 @@ static LogicalResult writeKernel(KernelWriter &w) {
   return TypeSwitch<Operation *, LogicalResult>(w.op)
       .Case<gpt::LinearOp, gpt::FusedGemmOp>([&](auto) { return writeGemm(w); })
       .Case([&](gpt::FlashAttentionOp o) { return writeAttention(w, o); })
-      .Case<gpt::LayerNormOp, gpt::RmsNormOp, gpt::SoftmaxOp, gpt::ArgmaxOp,
-            gpt::MergeArgmaxOp, gpt::EmbeddingOp, gpt::SelectRowsOp,
-            gpt::RopeTableOp>([&](auto) { return writeRows(w); })
+      .Case<gpt::LayerNormOp, gpt::RmsNormOp, gpt::SoftmaxOp, gpt::LogSoftmaxOp,
+            gpt::ArgmaxOp, gpt::MergeArgmaxOp, gpt::EmbeddingOp,
+            gpt::SelectRowsOp, gpt::RopeTableOp>(
+          [&](auto) { return writeRows(w); })
       .Default([&](Operation *) { return writeElements(w); });
 }
 

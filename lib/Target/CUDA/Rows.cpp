@@ -6,15 +6,18 @@ using namespace mlir;
 using namespace gptc;
 using namespace gptc::cuda;
 
-static void writeNorm(KernelWriter &w, StringRef function, bool hasBeta,
+static void writeNorm(KernelWriter &w, gpt::NormKind kind, bool hasBeta,
                       double eps) {
   const int64_t n = w.shape(0).back(), threads = scheduleCudaRow(n);
-  const bool layer = function == "layer_norm";
+  const bool layer = kind != gpt::NormKind::Rms;
   w.blocks.insert("norm");
   w.nameValues({"x", "gamma", "beta"});
   w.beginRows(0, threads);
-  w.print("  gptc::{}<{}, {}>(x, gamma, {}{}, out);\n", function.str(), threads,
-          n,
+  w.print("  gptc::{}<{}, {}>(x, gamma, {}{}, out);\n",
+          kind == gpt::NormKind::Rms      ? "rms_norm"
+          : kind == gpt::NormKind::Sample ? "sample_norm"
+                                          : "layer_norm",
+          threads, n,
           !layer    ? ""
           : hasBeta ? "beta, "
                     : "nullptr, ",
@@ -22,12 +25,13 @@ static void writeNorm(KernelWriter &w, StringRef function, bool hasBeta,
   w.end();
 }
 
-static void writeSoftmax(KernelWriter &w) {
+/// softmax or log_softmax.
+static void writeSoftmax(KernelWriter &w, const char *function) {
   const int threads = 128;
   w.blocks.insert("scores");
   w.nameValues({"x"});
   w.beginRows(0, threads);
-  w.print("  gptc::softmax<{}>(x, out, {});\n", threads,
+  w.print("  gptc::{}<{}>(x, out, {});\n", function, threads,
           w.size(0, w.rank(0) - 1));
   w.end();
 }
@@ -95,12 +99,13 @@ LogicalResult gptc::cuda::writeRows(KernelWriter &w) {
   LogicalResult ok = success();
   TypeSwitch<Operation *>(w.op)
       .Case([&](gpt::LayerNormOp o) {
-        writeNorm(w, "layer_norm", !!o.getBeta(), o.getEps().convertToDouble());
+        writeNorm(w, o.kind(), !!o.getBeta(), o.getEps().convertToDouble());
       })
       .Case([&](gpt::RmsNormOp o) {
-        writeNorm(w, "rms_norm", false, o.getEps().convertToDouble());
+        writeNorm(w, gpt::NormKind::Rms, false, o.getEps().convertToDouble());
       })
-      .Case([&](gpt::SoftmaxOp) { writeSoftmax(w); })
+      .Case([&](gpt::SoftmaxOp) { writeSoftmax(w, "softmax"); })
+      .Case([&](gpt::LogSoftmaxOp) { writeSoftmax(w, "log_softmax"); })
       .Case([&](gpt::ArgmaxOp) { writeArgmax(w); })
       .Case([&](gpt::MergeArgmaxOp) { writeMergeArgmax(w); })
       .Case([&](gpt::EmbeddingOp) { ok = writeEmbedding(w); })

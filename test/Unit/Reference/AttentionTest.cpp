@@ -67,6 +67,24 @@ TEST_F(AttentionTest, CausalIsAlignedBottomRight) {
   }
 }
 
+TEST_F(AttentionTest, LogSoftmax) {
+  const double inf = std::numeric_limits<double>::infinity();
+  auto rows = [&](std::vector<double> x) {
+    return run(R"mlir(
+      func.func @f(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+        %y = gpt.log_softmax %x : tensor<?x3xf32>
+        return %y : tensor<?x3xf32>
+      })mlir",
+               {makeTensor({1, 3}, x)});
+  };
+  const double l = std::log(1 + std::exp(-1.0) + std::exp(-2.0));
+  expectNear(rows({7, 8, 9}), {-2 - l, -1 - l, -l});
+  // A probability of exp(-1000) is no number of f32; its logarithm is.
+  expectNear(rows({0, -1000, -1000}), {0, -1000, -1000});
+  EXPECT_EQ(rows({5, -inf, -inf}), (std::vector<double>{0, -inf, -inf}));
+  EXPECT_EQ(rows({-inf, -inf, -inf}), (std::vector<double>{-inf, -inf, -inf}));
+}
+
 TEST_F(AttentionTest, NoKeysGiveZero) { expectNear(uniform(2, 0), {0, 0}); }
 
 TEST_F(AttentionTest, EveryQueryHeadHasItsKVHead) {

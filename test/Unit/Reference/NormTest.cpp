@@ -32,6 +32,26 @@ TEST_F(NormTest, LayerNormOfALargeMean) {
   expectNear(norm(true, "1.0e-5", repeat(256, 1234)), repeat(256, 0));
 }
 
+TEST_F(NormTest, SampleStandardDeviation) {
+  // Deviations -1.5 .. 1.5, sample variance 5 / 3; eps is added to its root.
+  std::vector<TensorRef> args = {makeTensor({1, 4}, {6, 7, 8, 9}),
+                                 makeTensor({4}, {1, 1, 1, 10}),
+                                 makeTensor({4}, {0, 0, 0, 2})};
+  auto norm = [&](const char *eps) {
+    return run(std::string(R"mlir(
+      func.func @f(%x: tensor<?x4xf32>, %g: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<?x4xf32> {
+        %y = gpt.layer_norm %x, %g, %b sample eps )mlir") +
+                   eps + R"mlir( : tensor<?x4xf32>, tensor<4xf32>, tensor<4xf32>
+        return %y : tensor<?x4xf32>
+      })mlir",
+               args);
+  };
+  double s = std::sqrt(5.0 / 3.0);
+  expectNear(norm("1.0e-30"), {-1.5 / s, -0.5 / s, 0.5 / s, 15 / s + 2}, 1e-12);
+  s += 0.5;
+  expectNear(norm("0.5"), {-1.5 / s, -0.5 / s, 0.5 / s, 15 / s + 2}, 1e-12);
+}
+
 TEST_F(NormTest, RmsNorm) {
   expectNear(norm(false, "1.0e-5", repeat(768, 300)), repeat(768, 1), 1e-9);
   expectNear(norm(false, "1.0e-5", repeat(8, 0)), repeat(8, 0));

@@ -15,7 +15,7 @@ def Gpt_FusedGemmOp : Gpt_Op<"fused_gemm", [AttrSizedOperandSegments, AttrSizedR
   let description = [{
     x [T, K]. *Sections* (default): weights are concatenated along N; section i has its own weight, optional bias, optional
     rope, region and destination. *Lanes* (`lanes`): weights have equal N and one region sees one accumulator of each.
-    With `norm` the rows of x go through a layer_norm or rms_norm with gamma (and beta) of [K] and eps first.
+    With `norm` the rows of x go through a layer_norm (also of a sample) or rms_norm with gamma (and beta) of [K] and eps first.
 
     Region arguments, all f32 scalars, in this order: one accumulator (sections) or one per weight (lanes), each with its
     bias added; then, if the section has a rope: the accumulator of the rotary partner channel, cos, signed sin

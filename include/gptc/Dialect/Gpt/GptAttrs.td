@@ -31,9 +31,10 @@ def Gpt_Append : I32EnumAttr<"Append", "KV cache destination", [
   ]> { let cppNamespace = "gptc::gpt"; let genSpecializedAttr = 0; }
 def Gpt_AppendAttr : EnumAttr<Gpt_Dialect, Gpt_Append, "append">;
 
-// Which norm the rows of a GEMM go through first.
+// Which norm the rows of a GEMM go through first; sample: a layer_norm with `sample`.
 def Gpt_NormKind : I32EnumAttr<"NormKind", "norm", [
-    I32EnumAttrCase<"Layer", 0, "layer">, I32EnumAttrCase<"Rms", 1, "rms">
+    I32EnumAttrCase<"Layer", 0, "layer">, I32EnumAttrCase<"Rms", 1, "rms">,
+    I32EnumAttrCase<"Sample", 2, "sample">
   ]> { let cppNamespace = "gptc::gpt"; let genSpecializedAttr = 0; }
 def Gpt_NormKindAttr : EnumAttr<Gpt_Dialect, Gpt_NormKind, "norm_kind">;
 

@@ -132,11 +132,19 @@ def Gpt_LayerNormOp : Gpt_PureOp<"layer_norm"> {
   let description = [{
     y = (x - mean) / sqrt(var + eps) * gamma + beta, var the mean of squared deviations.
     `%n = gpt.layer_norm %x, %g, %b eps 1.0e-5 : tensor<?x64xf32>, tensor<64xf32>, tensor<64xf32>`
+
+    With `sample` as The Annotated Transformer has it: y = (x - mean) / (std + eps) * gamma + beta, std the sample standard
+    deviation, whose sum of squared deviations is divided by one less than their number.
+    `%n = gpt.layer_norm %x, %a, %b sample eps 1.0e-6 : tensor<?x64xf32>, tensor<64xf32>, tensor<64xf32>`
   }];
-  let arguments = (ins Gpt_Tensor:$x, Gpt_Tensor:$gamma, Optional<Gpt_Tensor>:$beta, F64Attr:$eps);
+  let arguments = (ins Gpt_Tensor:$x, Gpt_Tensor:$gamma, Optional<Gpt_Tensor>:$beta, F64Attr:$eps, UnitAttr:$sample);
   let results = (outs Gpt_Tensor:$result);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// As the norm of a fused_gemm.
+    ::gptc::gpt::NormKind kind() { return getSample() ? NormKind::Sample : NormKind::Layer; }
+  }];
 }
 
 def Gpt_RmsNormOp : Gpt_PureOp<"rms_norm"> {
@@ -239,6 +247,18 @@ def Gpt_MaskOp : Gpt_PureOp<"mask", [AllTypesMatch<["s", "result"]>]> {
 def Gpt_SoftmaxOp : Gpt_PureOp<"softmax", [SameOperandsAndResultType]> {
   let summary = "softmax over the last dimension; a row with every key hidden is 0";
   let description = [{ `%p = gpt.softmax %m : tensor<9x?x?xf32>` }];
+  let arguments = (ins Gpt_Tensor:$x);
+  let results = (outs Gpt_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
+def Gpt_LogSoftmaxOp : Gpt_PureOp<"log_softmax", [SameOperandsAndResultType]> {
+  let summary = "logarithm of the softmax over the last dimension";
+  let description = [{
+    Log-probabilities of logits; finite where a probability is too small for f32.
+    `%l = gpt.log_softmax %logits : tensor<?x50257xf32>`
+  }];
   let arguments = (ins Gpt_Tensor:$x);
   let results = (outs Gpt_Tensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";

@@ -28,16 +28,22 @@ __device__ void matmul(const float *a, const float *b, float *out,
   out[e] = sum;
 }
 
+/// The largest number of the block's row of n.
+template <int Threads>
+__device__ float row_max(const float *row, long long n, float *shared) {
+  float best = -infinity();
+  for (long long c = threadIdx.x; c < n; c += Threads)
+    best = row[c] > best ? row[c] : best;
+  return block_max<Threads>(best, shared);
+}
+
 /// One block a row of n. A row of -inf becomes 0.
 template <int Threads>
 __device__ void softmax(const float *x, float *out, long long n) {
   __shared__ float shared[Threads / 32];
   const float *row = x + blockIdx.x * n;
   float *to = out + blockIdx.x * n;
-  float best = -infinity(), sum = 0;
-  for (long long c = threadIdx.x; c < n; c += Threads)
-    best = row[c] > best ? row[c] : best;
-  best = block_max<Threads>(best, shared);
+  float best = row_max<Threads>(row, n, shared), sum = 0;
   bool hidden = best == -infinity();
   float reference = hidden ? 0.0f : best;
   for (long long c = threadIdx.x; c < n; c += Threads) {
@@ -49,6 +55,21 @@ __device__ void softmax(const float *x, float *out, long long n) {
   float inverse = hidden ? 0.0f : 1.0f / sum;
   for (long long c = threadIdx.x; c < n; c += Threads)
     to[c] *= inverse;
+}
+
+/// One block a row of n. A row of -inf stays one: log_f32(0) is finite.
+template <int Threads>
+__device__ void log_softmax(const float *x, float *out, long long n) {
+  __shared__ float shared[Threads / 32];
+  const float *row = x + blockIdx.x * n;
+  float *to = out + blockIdx.x * n;
+  float best = row_max<Threads>(row, n, shared), sum = 0;
+  float reference = best == -infinity() ? 0.0f : best;
+  for (long long c = threadIdx.x; c < n; c += Threads)
+    sum += exp_f32(row[c] - reference);
+  float logarithm = log_f32(block_sum<Threads>(sum, shared));
+  for (long long c = threadIdx.x; c < n; c += Threads)
+    to[c] = row[c] - reference - logarithm;
 }
 
 } // namespace gptc
