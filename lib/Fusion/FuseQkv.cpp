@@ -12,8 +12,10 @@
 //           where it is packed head by head)
 //
 // Widths (GQA), biases and weight orientations may differ. What else a packed
-// projection computes becomes a section too. Refuses linears of different
-// activations, and a packed linear that is used beside its split.
+// projection computes becomes a section too. Where k and v are of one
+// activation and q of another (cross attention), the GEMM is that of k and v.
+// Refuses linears of other activations, and a packed linear that is used beside
+// its split.
 //
 //===----------------------------------------------------------------------===//
 #include "GemmParts.h"
@@ -92,8 +94,10 @@ struct Projection {
 };
 
 struct Qkv {
-  SmallVector<Projection> projections; // q, k, v, then what else is packed
-  gpt::LinearOp first;                 // in the block
+  /// q (but in cross attention), k, v, then what else is packed.
+  SmallVector<Projection> projections;
+  gpt::LinearOp first; // in the block
+  bool crosses = false;
 };
 
 FailureOr<Projection> matchProjection(gpt::MatmulOp output, Value source,
@@ -155,6 +159,11 @@ FailureOr<Qkv> matchQkv(gpt::MatmulOp output, Refuse refuse) {
       return failure();
     result.projections.push_back(*projection);
   }
+  Value memory = result.projections[1].linear.getX();
+  result.crosses = result.projections[0].linear.getX() != memory &&
+                   result.projections[2].linear.getX() == memory;
+  if (result.crosses)
+    result.projections.erase(result.projections.begin());
   // What else a packed projection computes.
   for (Projection p : SmallVector<Projection>(result.projections))
     for (unsigned i = 0; p.split && i < p.split.getNumResults(); ++i)
@@ -202,7 +211,10 @@ struct FuseQkvPattern : OpRewritePattern<gpt::MatmulOp> {
     remarkPassed(output, "fusion", kName,
                  packed ? "packed projection in " +
                               Twine(qkv->projections.size()) + " sections"
-                        : Twine("three projections in one GEMM"));
+                 : qkv->crosses
+                     ? Twine("keys and values in one GEMM, queries being of "
+                             "another activation")
+                     : Twine("three projections in one GEMM"));
     GemmParts parts;
     parts.x = qkv->first.getX();
     for (Projection &p : qkv->projections) {
@@ -251,14 +263,18 @@ struct FuseQkvPattern : OpRewritePattern<gpt::MatmulOp> {
   Pass::Statistic &numFused;
 };
 
-/// Whether the projections of an attention are one GEMM.
+/// Whether the projections of an attention are one GEMM, or those of another
+/// activation than that of the queries are.
 bool isFused(gpt::MatmulOp output, gpt::SoftmaxOp softmax) {
   gpt::MatmulOp scores = findScores(softmax.getX());
   if (!scores)
     return false;
   auto gemm = trace(output.getB()).getDefiningOp<gpt::FusedGemmOp>();
-  return gemm && trace(scores.getA()).getDefiningOp() == gemm &&
-         trace(scores.getB()).getDefiningOp() == gemm;
+  if (!gemm || trace(scores.getB()).getDefiningOp() != gemm)
+    return false;
+  Value q = trace(scores.getA());
+  auto linear = q.getDefiningOp<gpt::LinearOp>();
+  return q.getDefiningOp() == gemm || (linear && linear.getX() != gemm.getX());
 }
 
 struct FuseQkv : impl::FuseQkvBase<FuseQkv> {

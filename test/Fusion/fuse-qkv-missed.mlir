@@ -8,7 +8,7 @@
 func.func @other_activation(%x: tensor<?x16xf32>, %y: tensor<?x16xf32>, %w: tensor<16x16xf32>,
                             %w1: tensor<16x16xf32>, %w2: tensor<16x16xf32>) -> tensor<2x?x8xf32> {
   %q = gpt.linear %x, %w : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  %k = gpt.linear %y, %w1 : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %k = gpt.linear %x, %w1 : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = gpt.linear %y, %w2 : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %qh = gpt.split_heads %q : tensor<?x16xf32> -> tensor<2x?x8xf32>
   %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<2x?x8xf32>

@@ -1,4 +1,5 @@
 // RUN: gptc-opt %s --gpt-fuse-qkv | FileCheck %s
+// RUN: gptc-opt %s --gpt-fuse-qkv --remarks-filter=fusion --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK --implicit-check-not=Missed
 
 // GQA widths, one bias, one weight stored [in, out], K before Q, and weights
 // that are loaded late.
@@ -162,4 +163,48 @@ func.func @fourth_part(%n: tensor<?x16xf32>, %w: tensor<112x16xf32>) -> (tensor<
   %p = gpt.softmax %s : tensor<2x?x?xf32>
   %o = gpt.matmul %p, %vh : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
   return %o, %m : tensor<2x?x8xf32>, tensor<?x64xf32>
+}
+
+// Cross attention: queries of one activation, keys and values of another, once
+// with weights of their own and once packed.
+// REMARK:      Function=cross | Remark="keys and values in one GEMM, queries being of another activation"
+// CHECK-LABEL: func @cross
+// CHECK-SAME:  %[[N:.*]]: tensor<?x16xf32>, %[[M:.*]]: tensor<?x16xf32>, %[[WQ:.*]]: tensor<16x16xf32>, %[[WK:.*]]: tensor<16x16xf32>, %[[WV:.*]]: tensor<16x16xf32>
+// CHECK:       gpt.linear %[[N]], %[[WQ]]
+// CHECK:       %[[KV:.*]]:2 = gpt.fused_gemm %[[M]] : tensor<?x16xf32> sections {
+// CHECK-NEXT:    %[[WK]] : tensor<16x16xf32> -> tensor<?x16xf32>,
+// CHECK-NEXT:    %[[WV]] : tensor<16x16xf32> -> tensor<?x16xf32>
+// CHECK-NEXT:  }
+// CHECK-NOT:   gpt.linear
+// CHECK:       gpt.split_heads %[[KV]]#0
+// CHECK:       gpt.split_heads %[[KV]]#1
+func.func @cross(%n: tensor<?x16xf32>, %memory: tensor<?x16xf32>, %wq: tensor<16x16xf32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> tensor<2x?x8xf32> {
+  %q = gpt.linear %n, %wq : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %k = gpt.linear %memory, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = gpt.linear %memory, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %qh = gpt.split_heads %q : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %s = gpt.matmul %qh, %kh transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %p = gpt.softmax %s : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %vh : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  return %o : tensor<2x?x8xf32>
+}
+
+// CHECK-LABEL: func @cross_packed
+// CHECK-SAME:  %[[N:.*]]: tensor<?x16xf32>, %[[M:.*]]: tensor<?x16xf32>
+// CHECK:       gpt.linear %[[N]]
+// CHECK:       %[[KV:.*]]:2 = gpt.fused_gemm %[[M]] : tensor<?x16xf32> sections {
+// CHECK-NOT:   gpt.split %
+func.func @cross_packed(%n: tensor<?x16xf32>, %memory: tensor<?x16xf32>, %wq: tensor<16x16xf32>, %wkv: tensor<32x16xf32>) -> tensor<2x?x8xf32> {
+  %q = gpt.linear %n, %wq : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %kv = gpt.linear %memory, %wkv : tensor<?x16xf32>, tensor<32x16xf32> -> tensor<?x32xf32>
+  %k, %v = gpt.split %kv : tensor<?x32xf32> -> tensor<?x16xf32>, tensor<?x16xf32>
+  %qh = gpt.split_heads %q : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %kh = gpt.split_heads %k : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %vh = gpt.split_heads %v : tensor<?x16xf32> -> tensor<2x?x8xf32>
+  %s = gpt.matmul %qh, %kh transpose_b : tensor<2x?x8xf32>, tensor<2x?x8xf32> -> tensor<2x?x?xf32>
+  %p = gpt.softmax %s : tensor<2x?x?xf32>
+  %o = gpt.matmul %p, %vh : tensor<2x?x?xf32>, tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  return %o : tensor<2x?x8xf32>
 }
