@@ -283,6 +283,9 @@ LogicalResult Outliner::run(func::FuncOp entry) {
   if (!entry.getBody().hasOneBlock())
     return entry.emitOpError(
         "expected one block: an entry has no control flow");
+  if (entry.getNumResults() == 0)
+    return entry.emitOpError(
+        "expected a result: an entry without one computes nothing");
   if (failed(refineSizes(entry)))
     return failure();
   copyResults(entry);

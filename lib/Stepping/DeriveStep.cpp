@@ -13,7 +13,8 @@
 //
 // causal_mask is aligned bottom-right, so it stays right when the cache holds
 // earlier tokens. Functions that are not like this stay plain entries; a
-// remark says why. Page = the key block of attention, counted from position 0
+// remark says why, and a warning where attention over tokens lets one expect a
+// step. Page = the key block of attention, counted from position 0
 // (vLLM's paging, arXiv:2309.06180).
 //
 //===----------------------------------------------------------------------===//
@@ -21,6 +22,7 @@
 #include "gptc/Stepping/Passes.h"
 #include "gptc/Stepping/Remarks.h"
 #include "llvm/ADT/StringSwitch.h"
+#include <utility>
 
 using namespace mlir;
 
@@ -67,6 +69,16 @@ void selectRows(Block &body, Value wanted) {
     select(operand);
 }
 
+/// Whether it takes tokens and attends: who writes that wants it to step.
+bool looksLikeModel(func::FuncOp func) {
+  auto tokens = func.getNumArguments() == 1
+                    ? dyn_cast<RankedTensorType>(func.getArgument(0).getType())
+                    : RankedTensorType();
+  return tokens && tokens.getRank() == 1 &&
+         tokens.getElementType().isInteger(32) &&
+         !func.getBody().getOps<gpt::SoftmaxOp>().empty();
+}
+
 struct DeriveStep : impl::DeriveStepBase<DeriveStep> {
   using DeriveStepBase::DeriveStepBase;
 
@@ -87,8 +99,14 @@ struct DeriveStep : impl::DeriveStepBase<DeriveStep> {
           << pageSize;
       return signalPassFailure();
     }
+    bool warn = looksLikeModel(forward);
     auto refuse = [&](Operation *op, const Twine &reason) -> LogicalResult {
       remarkMissed(op, "stepping", "derive-step", reason);
+      if (std::exchange(warn, false))
+        op->emitWarning("@forward becomes an entry without a KV cache, which "
+                        "cannot be stepped (give it another name if that is "
+                        "meant): ")
+            << reason;
       return failure();
     };
     if (Operation *step = module.lookupSymbol("step"))

@@ -25,6 +25,13 @@ func.func @scalar(%x: f32) -> f32 {
 
 // -----
 
+// expected-error @+1 {{expected a result: an entry without one computes nothing}}
+func.func @no_result(%x: tensor<?x8xf32>) {
+  return
+}
+
+// -----
+
 func.func @slice_of_activation(%x: tensor<4x8xf32>) -> tensor<2x8xf32> {
   // expected-error @+1 {{has no kernel}}
   %y = tensor.extract_slice %x[0, 0] [2, 8] [1, 1] : tensor<4x8xf32> to tensor<2x8xf32>
