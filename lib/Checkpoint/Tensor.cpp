@@ -1,10 +1,21 @@
 //===- Tensor.cpp - One tensor of a checkpoint ----------------------------===//
 
 #include "gptc/Checkpoint/Tensor.h"
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 using namespace gptc::checkpoint;
+
+bool gptc::checkpoint::isShapeOf(const std::vector<int64_t> &stored,
+                                 const std::vector<int64_t> &wanted) {
+  if (stored.size() < wanted.size())
+    return false;
+  auto begin = stored.end() - wanted.size();
+  return std::all_of(stored.begin(), begin,
+                     [](int64_t size) { return size == 1; }) &&
+         std::equal(begin, stored.end(), wanted.begin());
+}
 
 std::string gptc::checkpoint::shapeText(const std::vector<int64_t> &shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));

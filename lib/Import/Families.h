@@ -1,7 +1,8 @@
 //===- Families.h - One function per model family ---------------*- C++ -*-===//
 //
-// Each reads its hyperparameters, claims its weights, and builds @forward
-// without module attributes. `info` is filled on success.
+// Each reads its hyperparameters, claims its weights, and builds @forward (or
+// the entries that it documents) without module attributes. `info` is filled on
+// success.
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_IMPORT_FAMILIES_H
@@ -69,6 +70,11 @@ Graph importNanoGpt(mlir::MLIRContext &context,
 Graph importLlmcGpt2(mlir::MLIRContext &context,
                      const checkpoint::Checkpoint &checkpoint, Weights &weights,
                      ModelInfo &info);
+
+/// AnnotatedTransformer.cpp: config.json with model_type annotated_transformer.
+Graph importAnnotatedTransformer(mlir::MLIRContext &context,
+                                 const checkpoint::Checkpoint &checkpoint,
+                                 Weights &weights, ModelInfo &info);
 
 /// bos_token_id and eos_token_id (an id, a list or null) of config.json.
 checkpoint::Expected<void>

@@ -19,8 +19,16 @@ static StringRef fileName(StringRef path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+/// A matrix may be stored as a batch of one.
+static llvm::ArrayRef<int64_t> shapeOf(Weight weight) {
+  llvm::ArrayRef<int64_t> shape = weight->shape;
+  while (shape.size() > 2 && shape.front() == 1)
+    shape = shape.drop_front();
+  return shape;
+}
+
 GraphBuilder::GraphBuilder(MLIRContext &context,
-                           const std::vector<Weight> &weights, int64_t vocab)
+                           const std::vector<Weight> &weights)
     : builder(&context) {
   context.loadDialect<gpt::GptDialect, func::FuncDialect, arith::ArithDialect,
                       ml_program::MLProgramDialect>();
@@ -28,7 +36,7 @@ GraphBuilder::GraphBuilder(MLIRContext &context,
   module = ModuleOp::create(unknown);
   builder.setInsertionPointToEnd(module->getBody());
   for (Weight weight : weights) {
-    auto type = tensorOf(weight->shape);
+    auto type = tensorOf(shapeOf(weight));
     auto global = ml_program::GlobalOp::create(
         builder, NameLoc::get(builder.getStringAttr(weight->name)),
         weight->name, type, /*is_mutable=*/false,
@@ -39,17 +47,52 @@ GraphBuilder::GraphBuilder(MLIRContext &context,
                                          weight->name,
                                          storageOf(weight->storage)));
   }
+}
 
+GraphBuilder::GraphBuilder(MLIRContext &context,
+                           const std::vector<Weight> &weights, int64_t vocab)
+    : GraphBuilder(context, weights) {
   auto ids =
       RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
   auto type =
       builder.getFunctionType({ids}, {tensorOf({ShapedType::kDynamic, vocab})});
-  auto function = func::FuncOp::create(builder, unknown, "forward", type);
+  function =
+      func::FuncOp::create(builder, builder.getUnknownLoc(), "forward", type);
   function.setResultAttr(0, "gpt.result", builder.getStringAttr("logits"));
   Block *body =
       builder.createBlock(&function.getBody(), {}, {ids},
                           {NameLoc::get(builder.getStringAttr("tokens"))});
   tokenIds = body->getArgument(0);
+}
+
+llvm::SmallVector<Value>
+GraphBuilder::beginEntry(StringRef name, llvm::ArrayRef<Argument> arguments) {
+  const int64_t any = ShapedType::kDynamic;
+  llvm::SmallVector<Type> types;
+  llvm::SmallVector<Location> places;
+  for (const Argument &argument : arguments) {
+    types.push_back(
+        argument.kind == Argument::Rows
+            ? tensorOf({any, argument.channels})
+            : RankedTensorType::get({any}, argument.kind == Argument::Flags
+                                               ? builder.getI1Type()
+                                               : builder.getI32Type()));
+    places.push_back(NameLoc::get(builder.getStringAttr(argument.name)));
+  }
+  builder.setInsertionPointToEnd(module->getBody());
+  function = func::FuncOp::create(builder, builder.getUnknownLoc(), name,
+                                  builder.getFunctionType(types, {}));
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    function.setArgAttr(i, "gpt.arg", builder.getStringAttr(argument.name));
+  Block *body = builder.createBlock(&function.getBody(), {}, types, places);
+  return {body->getArguments().begin(), body->getArguments().end()};
+}
+
+void GraphBuilder::endEntry(StringRef name, Value result) {
+  func::ReturnOp::create(builder, result.getLoc(), result);
+  (void)function.insertResult(0, result.getType(),
+                              builder.getDictionaryAttr(builder.getNamedAttr(
+                                  "gpt.result", builder.getStringAttr(name))));
 }
 
 void GraphBuilder::enter(StringRef tensorPrefix, int64_t layer) {
@@ -72,7 +115,7 @@ static llvm::ArrayRef<int64_t> shapeOf(Value value) {
 
 Value GraphBuilder::load(StringRef name, Weight weight) {
   return ml_program::GlobalLoadConstOp::create(
-      builder, at(name), tensorOf(weight->shape),
+      builder, at(name), tensorOf(shapeOf(weight)),
       SymbolRefAttr::get(builder.getContext(), weight->name));
 }
 
@@ -90,9 +133,10 @@ Value GraphBuilder::embedding(StringRef name, Value table, Value ids) {
 }
 
 Value GraphBuilder::layerNorm(StringRef name, Value x, Value gamma, Value beta,
-                              double eps) {
+                              double eps, bool sample) {
   return gpt::LayerNormOp::create(builder, at(name), x.getType(), x, gamma,
-                                  beta, builder.getF64FloatAttr(eps));
+                                  beta, builder.getF64FloatAttr(eps),
+                                  sample ? builder.getUnitAttr() : UnitAttr());
 }
 
 Value GraphBuilder::rmsNorm(StringRef name, Value x, Value gamma, double eps) {
@@ -149,17 +193,35 @@ Value GraphBuilder::activation(StringRef name, Activation kind, Value x) {
   return gpt::GeluOp::create(builder, at(name), x.getType(), x, gelu);
 }
 
+Value GraphBuilder::relu(StringRef name, Value x) {
+  Value none = arith::ConstantOp::create(
+      builder, at("none"),
+      DenseElementsAttr::get(tensorOf({1}), builder.getF32FloatAttr(0)));
+  Value zero = gpt::BroadcastOp::create(builder, at("zero"), x.getType(), none,
+                                        ValueRange{x});
+  return arith::MaximumFOp::create(builder, at(name), x, zero);
+}
+
+Value GraphBuilder::scale(StringRef name, Value x, double factor) {
+  return gpt::ScaleOp::create(builder, at(name), x.getType(), x,
+                              builder.getF64FloatAttr(factor));
+}
+
+Value GraphBuilder::selectRows(StringRef name, Value x, Value rows) {
+  auto type = tensorOf({shapeOf(rows)[0], shapeOf(x)[1]});
+  return gpt::SelectRowsOp::create(builder, at(name), type, x, rows);
+}
+
+Value GraphBuilder::logSoftmax(StringRef name, Value x) {
+  return gpt::LogSoftmaxOp::create(builder, at(name), x.getType(), x);
+}
+
 Value GraphBuilder::add(StringRef name, Value a, Value b) {
   return arith::AddFOp::create(builder, at(name), a, b);
 }
 
 Value GraphBuilder::multiply(StringRef name, Value a, Value b) {
   return arith::MulFOp::create(builder, at(name), a, b);
-}
-
-Value GraphBuilder::scale(StringRef name, Value x, double factor) {
-  return gpt::ScaleOp::create(builder, at(name), x.getType(), x,
-                              builder.getF64FloatAttr(factor));
 }
 
 Value GraphBuilder::softcap(StringRef name, Value x, double cap) {
@@ -195,6 +257,17 @@ Value GraphBuilder::attention(Value q, Value k, Value v, double factor,
   Value weights =
       gpt::SoftmaxOp::create(builder, at("probs"), scores.getType(), scores);
   return matmul("heads", weights, v, /*transposeB=*/false, groups);
+}
+
+Value GraphBuilder::maskedAttention(Value q, Value k, Value v, Value mask,
+                                    double factor) {
+  Value scores = matmul("scores", q, k, /*transposeB=*/true, /*groups=*/1);
+  scores = scale("scaled", scores, factor);
+  scores = gpt::MaskOp::create(builder, at("masked"), scores.getType(), scores,
+                               mask, builder.getF64FloatAttr(-1e9));
+  Value weights =
+      gpt::SoftmaxOp::create(builder, at("probs"), scores.getType(), scores);
+  return matmul("heads", weights, v, /*transposeB=*/false, /*groups=*/1);
 }
 
 OwningOpRef<ModuleOp> GraphBuilder::finish(Value logits) {

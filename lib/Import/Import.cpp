@@ -39,6 +39,7 @@ static constexpr Family hfFamilies[] = {
     {"gemma", "GemmaForCausalLM", importGemma},
     {"gemma2", "Gemma2ForCausalLM", importGemma2},
     {"gpt_neox", "GPTNeoXForCausalLM", importGptNeoX},
+    {"annotated_transformer", "EncoderDecoder", importAnnotatedTransformer},
 };
 static constexpr Family ggufFamilies[] = {
     {"llama", nullptr, importLlamaGguf},
@@ -91,6 +92,17 @@ readHfArchitecture(const checkpoint::json::Reader &config) {
   return std::pair<std::string, std::string>("architectures", *name);
 }
 
+/// What to write where a state dict comes without the config.json that it never
+/// had; empty for other checkpoints.
+static std::string hintOf(const Checkpoint &checkpoint) {
+  return checkpoint.find("src_embed.0.lut.weight")
+             ? "; these tensors are those of The Annotated Transformer, for "
+               "which {\"model_type\": \"annotated_transformer\", \"h\": 8} "
+               "will "
+               "do, with its number of heads"
+             : "";
+}
+
 static Expected<const Family *> chooseFamily(const Checkpoint &checkpoint) {
   auto unsupported = [](llvm::ArrayRef<Family> families,
                         const std::string &name) {
@@ -119,7 +131,8 @@ static Expected<const Family *> chooseFamily(const Checkpoint &checkpoint) {
   if (checkpoint.configPath().empty())
     return Error{checkpoint.path() +
                  ": no config.json beside the weights: expected the one that "
-                 "the model was published with"};
+                 "the model was published with" +
+                 hintOf(checkpoint)};
   auto config = checkpoint.configReader();
   auto named = readHfArchitecture(config);
   if (!named)

@@ -39,7 +39,7 @@ static LogicalResult checkWeight(const PackedWeight &weight,
   }
   auto type = cast<RankedTensorType>(global.getType());
   std::vector<int64_t> shape(type.getShape().begin(), type.getShape().end());
-  if (tensor->shape != shape)
+  if (!checkpoint::isShapeOf(tensor->shape, shape))
     return global.emitOpError("expected tensor ")
            << checkpoint::quote(weight.name) << " of shape "
            << checkpoint::shapeText(shape) << ", got "

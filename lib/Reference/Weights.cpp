@@ -6,6 +6,7 @@
 
 using namespace mlir;
 using namespace gptc::reference;
+namespace checkpoint = gptc::checkpoint;
 
 WeightSource::~WeightSource() = default;
 
@@ -19,19 +20,23 @@ FailureOr<TensorRef> NamedWeights::load(ml_program::GlobalOp global) {
 
 /// Dequantises row by row. Null after an error at `global`.
 static TensorRef dequantize(ml_program::GlobalOp global,
-                            const gptc::checkpoint::TensorInfo &info) {
-  auto tensor = allocate(global, info.shape);
+                            const checkpoint::TensorInfo &info) {
+  // Another shape is refused by the evaluator, as that of any weight.
+  std::vector<int64_t> shape = info.shape;
+  if (auto type = dyn_cast<RankedTensorType>(global.getType());
+      type && checkpoint::isShapeOf(info.shape, type.getShape().vec()))
+    shape = type.getShape().vec();
+  auto tensor = allocate(global, shape);
   if (!tensor)
     return nullptr;
   int64_t rows = tensor->rows(), columns = tensor->columns();
-  uint64_t stride =
-      gptc::checkpoint::rowBytes(info.storage, columns).value_or(0);
+  uint64_t stride = checkpoint::rowBytes(info.storage, columns).value_or(0);
   std::vector<float> row(columns);
   for (int64_t r = 0; r < rows; ++r) {
-    if (!gptc::checkpoint::dequantizeRow(info.storage, info.data + r * stride,
-                                         columns, row.data())) {
+    if (!checkpoint::dequantizeRow(info.storage, info.data + r * stride,
+                                   columns, row.data())) {
       global.emitError("expected a weight format, got ")
-          << gptc::checkpoint::storageName(info.storage) << " for tensor '"
+          << checkpoint::storageName(info.storage) << " for tensor '"
           << info.name << "' in " << info.file;
       return nullptr;
     }

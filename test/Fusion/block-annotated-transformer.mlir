@@ -1,8 +1,9 @@
 // RUN: gptc-opt %s --gpt-fusion-pipeline | FileCheck %s
 
-// The decoder block of The Annotated Transformer: separate W_q, W_k and W_v
+// A block in the spelling of The Annotated Transformer: separate W_q, W_k and W_v
 // with biases, scores divided by sqrt(d_k), a mask that the host gives and that
-// is added, post-norm, ReLU. A mask argument makes it an entry of its own.
+// is added, ReLU; norms behind the sublayers as in the paper. A mask argument
+// makes it an entry of its own.
 
 // CHECK-LABEL: func @layer
 // CHECK-SAME:  %[[X:[a-z0-9]+]]: tensor<?x64xf32> {gpt.arg = "x"}, %[[MASK:[a-z0-9]+]]: tensor<?x?xf32>

@@ -1,8 +1,8 @@
 //===- Import.cpp - Fuzzes what the importer makes of a config.json -------===//
 //
-// Input: a letter, which chooses the tensors of a small model (e: Gemma 2, g:
-// GPT-2, m: Mistral, p: Phi-3, q: Qwen2, x: GPT-NeoX, else Llama), then
-// config.json. What imports must verify.
+// Input: a letter, which chooses the tensors of a small model (a: The Annotated
+// Transformer, e: Gemma 2, g: GPT-2, m: Mistral, p: Phi-3, q: Qwen2, x:
+// GPT-NeoX, else Llama), then config.json. What imports must verify.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Import/Import.h"
@@ -48,8 +48,9 @@ extern "C" const char *__asan_default_options() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static Folder gpt2("Golden/gpt2-hf"), llama("Golden/llama-hf"),
-      gemma2("Families/gemma2"), mistral("Families/mistral"),
-      neox("Families/gpt-neox"), phi3("Families/phi3"), qwen2("Families/qwen2");
+      annotated("Families/annotated-transformer"), gemma2("Families/gemma2"),
+      mistral("Families/mistral"), neox("Families/gpt-neox"),
+      phi3("Families/phi3"), qwen2("Families/qwen2");
   static std::unique_ptr<Context> state;
   if (size == 0)
     return 0;
@@ -57,6 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!state || ++state->runs == 200)
     state = std::make_unique<Context>();
   Folder &folder = data[0] == 'g'   ? gpt2
+                   : data[0] == 'a' ? annotated
                    : data[0] == 'e' ? gemma2
                    : data[0] == 'm' ? mistral
                    : data[0] == 'p' ? phi3

@@ -133,6 +133,7 @@ def checkpoints():
         name = path.split("/")[-2]
         letter = {"gem": "e", "gpt": "x"}.get(name[:3], name[0])
         seed("import", letter.encode() + read(path))
+    seed("import", b'a{"architectures": ["EncoderDecoder"], "h": 8, "eps": 1e-5}')
     seed("json", '[1, -2, 3.5e-7, 18446744073709551615, "\\u00e9\\ud83d\\ude00", true, false, null, {"a": {"b": []}}]')
     seed("json", "[" * 70 + "]" * 70)
     scalars = [struct.pack("<" + code, 1) for code in "BbHhIif?"]

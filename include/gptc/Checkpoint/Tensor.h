@@ -28,6 +28,13 @@ struct TensorInfo {
   const uint8_t *data = nullptr;
 };
 
+/// Whether a stored tensor of shape `stored` is a weight of shape `wanted`: the
+/// same but for leading dimensions of 1, which a model's buffer of positions
+/// has
+/// ([1, T, C]).
+bool isShapeOf(const std::vector<int64_t> &stored,
+               const std::vector<int64_t> &wanted);
+
 /// "[32, 8]", "[]" for a scalar.
 std::string shapeText(const std::vector<int64_t> &shape);
 

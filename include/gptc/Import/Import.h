@@ -5,6 +5,8 @@
 //
 //   @forward(%tokens: tensor<?xi32>) -> tensor<?xVxf32> {gpt.result = "logits"}
 //
+// or, of an encoder-decoder, as two entries (AnnotatedTransformer.cpp).
+//
 // Weights become `ml_program.global`s under their stored names; no element is
 // read, save of vectors that hold rotary factors. Every tensor's presence,
 // shape and storage is checked before the first op is built. Refuses, by name:

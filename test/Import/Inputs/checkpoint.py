@@ -1,6 +1,6 @@
 """Writes a tiny checkpoint, whole or broken in one way. No packages needed.
 
-usage: checkpoint.py gpt2|llama|gemma|gemma2|neox|gguf|gguf-gemma2|
+usage: checkpoint.py gpt2|llama|gemma|gemma2|neox|annotated|gguf|gguf-gemma2|
                      gguf-gemma2-27b PATH [EDIT...]
 
 The gguf ones write one file, the others a folder with config.json and
@@ -49,6 +49,26 @@ def llama():
                     at + "self_attn.v_proj.weight": [kv, c], at + "self_attn.o_proj.weight": [c, c],
                     at + "mlp.gate_proj.weight": [INNER, c], at + "mlp.up_proj.weight": [INNER, c],
                     at + "mlp.down_proj.weight": [c, INNER]}
+    return config, tensors
+
+
+def annotated():
+    """The Annotated Transformer: one layer of each stack, a source vocabulary of 7."""
+    config = dict(model_type="annotated_transformer", h=HEADS)
+    c = WIDTH
+    tensors = {"generator.proj.weight": [VOCAB, c], "generator.proj.bias": [VOCAB]}
+    for at, vocab in (("src_embed", 7), ("tgt_embed", VOCAB)):
+        tensors |= {at + ".0.lut.weight": [vocab, c], at + ".1.pe": [1, CONTEXT, c]}
+    for stack, attentions in (("encoder", ["self_attn"]), ("decoder", ["self_attn", "src_attn"])):
+        norms = [f"layers.0.sublayer.{i}.norm" for i in range(len(attentions) + 1)] + ["norm"]
+        tensors |= {f"{stack}.{norm}.{name}": [c] for norm in norms for name in ("a_2", "b_2")}
+        at = stack + ".layers.0."
+        tensors |= {at + "feed_forward.w_1.weight": [INNER, c], at + "feed_forward.w_1.bias": [INNER],
+                    at + "feed_forward.w_2.weight": [c, INNER], at + "feed_forward.w_2.bias": [c]}
+        for attention in attentions:
+            for i in range(4):
+                linear = f"{at}{attention}.linears.{i}."
+                tensors |= {linear + "weight": [c, c], linear + "bias": [c]}
     return config, tensors
 
 
@@ -169,8 +189,9 @@ def write_gguf(path, config, tensors, integers):
 
 def main():
     kind, path, *edits = sys.argv[1:]
-    config, tensors = {"gpt2": gpt2, "llama": llama, "gemma": gemma, "gemma2": gemma2, "neox": neox, "gguf": gguf,
-                       "gguf-gemma2": gguf_gemma2, "gguf-gemma2-27b": lambda: gguf_gemma2(46)}[kind]()
+    config, tensors = {"gpt2": gpt2, "llama": llama, "gemma": gemma, "gemma2": gemma2, "neox": neox,
+                       "annotated": annotated, "gguf": gguf, "gguf-gemma2": gguf_gemma2,
+                       "gguf-gemma2-27b": lambda: gguf_gemma2(46)}[kind]()
     integers, files = set(), {}
     for edit in edits:
         at = min(i for i in (edit.find(c) for c in "=:@") if i >= 0)

@@ -1,6 +1,7 @@
 //===- StorageTest.cpp - Element formats, with values worked by hand ------===//
 
 #include "gptc/Checkpoint/Storage.h"
+#include "gptc/Checkpoint/Tensor.h"
 #include "TestFiles.h"
 #include <cmath>
 #include <limits>
@@ -44,6 +45,18 @@ TEST(Storage, RowBytes) {
   EXPECT_EQ(rowBytes(Storage::Q6_K, 512), 420u);
   EXPECT_EQ(rowBytes(Storage::Q6_K, 255), std::nullopt);
   EXPECT_EQ(rowBytes(Storage::F64, uint64_t{1} << 61), std::nullopt);
+}
+
+TEST(Storage, DimensionsOfOneBefore) {
+  EXPECT_TRUE(isShapeOf({20, 32}, {20, 32}));
+  EXPECT_TRUE(isShapeOf({1, 20, 32}, {20, 32}));
+  EXPECT_TRUE(isShapeOf({1, 1, 20, 32}, {1, 20, 32}));
+  EXPECT_TRUE(isShapeOf({1}, {}));
+  EXPECT_FALSE(isShapeOf({2, 20, 32}, {20, 32}));
+  EXPECT_FALSE(isShapeOf({20, 1, 32}, {20, 32}));
+  EXPECT_FALSE(isShapeOf({20, 32}, {1, 20, 32}));
+  EXPECT_FALSE(isShapeOf({1, 32, 20}, {20, 32}));
+  EXPECT_FALSE(isShapeOf({1, 0}, {20}));
 }
 
 TEST(Storage, F16) {
