@@ -83,9 +83,16 @@ static Result fromFolder(const fs::path &folder, std::string &why) {
         return opened.error();
       config.emplace(std::move(*opened));
     }
-    return finish(text::tokenizerFromHuggingFace(
-                      file->text(), config ? config->text() : "", error),
-                  inFolder, error);
+    auto data = text::tokenizerFromHuggingFace(
+        file->text(), config ? config->text() : "", error);
+    fs::path chat = folder / "chat_template.jinja";
+    if (data && isFile(chat)) {
+      auto opened = openSmall(chat);
+      if (!opened)
+        return opened.error();
+      data->chatTemplate = opened->text();
+    }
+    return finish(std::move(data), inFolder, error);
   }
   auto [vocabName, mergesName] = gpt2Files(folder);
   if (*vocabName) {
@@ -130,12 +137,32 @@ public:
     keep(value.error());
     return -1;
   }
-  bool flag(std::string_view key) {
-    auto value = metadata.booleanOr(key, false);
+  std::optional<bool> flag(std::string_view key) {
+    if (!metadata.has(key))
+      return std::nullopt;
+    auto value = metadata.boolean(key);
     if (value)
       return *value;
     keep(value.error());
-    return false;
+    return std::nullopt;
+  }
+  std::vector<float> reals(std::string_view key) {
+    if (!metadata.has(key))
+      return {};
+    auto value = metadata.array(key);
+    if (!value) {
+      keep(value.error());
+      return {};
+    }
+    if (!(*value)->isReal()) {
+      refuse(key, "expected an array of floating-point numbers");
+      return {};
+    }
+    std::vector<float> result;
+    result.reserve((*value)->count);
+    for (uint64_t i = 0; i < (*value)->count; ++i)
+      result.push_back(static_cast<float>((*value)->realAt(i)));
+    return result;
   }
   std::vector<std::string_view> strings(std::string_view key) {
     if (!metadata.has(key))
@@ -189,15 +216,24 @@ static Result fromGguf(const Checkpoint &checkpoint, std::string &why) {
   gguf.pre = reader.text("tokenizer.ggml.pre");
   gguf.tokens = reader.strings("tokenizer.ggml.tokens");
   gguf.tokenTypes = reader.types("tokenizer.ggml.token_type");
+  gguf.scores = reader.reals("tokenizer.ggml.scores");
   gguf.merges = reader.strings("tokenizer.ggml.merges");
   gguf.bos = reader.id("tokenizer.ggml.bos_token_id");
   gguf.eos = reader.id("tokenizer.ggml.eos_token_id");
   gguf.pad = reader.id("tokenizer.ggml.padding_token_id");
+  gguf.unk = reader.id("tokenizer.ggml.unknown_token_id");
   for (const char *key :
        {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     if (int64_t id = reader.id(key); id >= 0)
       gguf.extraEnds.push_back(id);
   gguf.addBos = reader.flag("tokenizer.ggml.add_bos_token");
+  gguf.addEos = reader.flag("tokenizer.ggml.add_eos_token");
+  gguf.addSpacePrefix =
+      reader.flag("tokenizer.ggml.add_space_prefix").value_or(true);
+  gguf.removeExtraSpaces =
+      reader.flag("tokenizer.ggml.remove_extra_whitespaces").value_or(false);
+  gguf.hasCharacterMap =
+      checkpoint.metadata().has("tokenizer.ggml.precompiled_charsmap");
   gguf.chatTemplate = reader.text("tokenizer.chat_template");
   if (reader.first)
     return *reader.first;

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t payload = size - 24, hash = 0xcbf29ce484222325;
     for (size_t i = 24; i < size; ++i)
       hash = (hash ^ file[i]) * 0x100000001b3;
-    std::memcpy(file.data(), "GPTCTOK1", 8);
+    std::memcpy(file.data(), "GPTCTOK2", 8);
     std::memcpy(file.data() + 8, &payload, 8);
     std::memcpy(file.data() + 16, &hash, 8);
   }

@@ -2,9 +2,11 @@
 //
 // Input: lines, each of a letter and what it gives. The first line of "t" or
 // "m" may be repeated; the last of the others counts.
-//   M model   P pre-tokenizer   C chat template   a adds bos
-//   t token, its kind being the digit before it   m merge
-//   b e p x: a number for bos, eos, pad, an extra end
+//   M model   P pre-tokenizer   C chat template
+//   a adds bos   A adds eos   n no space in front
+//   t token, its kind being the digit before it   m merge   s score
+//   B a token, with a score, for each of the 256 bytes
+//   b e p u x: a number for bos, eos, pad, unknown, an extra end
 //
 //===----------------------------------------------------------------------===//
 #include "Tokenizers.h"
@@ -14,6 +16,19 @@ static int64_t number(std::string_view text) {
   int64_t value = -1;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
+}
+
+static const std::vector<std::string> &byteTokens() {
+  static const auto tokens = [] {
+    std::vector<std::string> made;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      char text[8];
+      std::snprintf(text, sizeof(text), "<0x%02X>", byte);
+      made.push_back(text);
+    }
+    return made;
+  }();
+  return tokens;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -40,6 +55,25 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       break;
     case 'a':
       gguf.addBos = true;
+      break;
+    case 'A':
+      gguf.addEos = true;
+      break;
+    case 'n':
+      gguf.addSpacePrefix = false;
+      break;
+    case 's':
+      gguf.scores.push_back(float(number(line)) / 4);
+      break;
+    case 'B':
+      for (const std::string &token : byteTokens()) {
+        gguf.tokenTypes.push_back(6);
+        gguf.tokens.push_back(token);
+        gguf.scores.push_back(0);
+      }
+      break;
+    case 'u':
+      gguf.unk = number(line);
       break;
     case 'm':
       gguf.merges.push_back(line);

@@ -1,8 +1,8 @@
 //===- TokenizerText.cpp - Fuzzes encoding and decoding -------------------===//
 //
-// Input: a byte that picks the pre-tokenizer and how specials are read, then
-// the text. The vocabulary has every byte, some merges and three specials, so
-// that every text can be encoded; a chat message of it is encoded too.
+// Input: a byte that picks the tokenizer and how specials are read, then the
+// text. The vocabulary has every byte, some merges and three specials, so that
+// every text can be encoded; a chat message of it is encoded too.
 //
 //===----------------------------------------------------------------------===//
 #include "Tokenizers.h"
@@ -10,10 +10,12 @@
 
 using namespace gptc::text;
 
-static Tokenizer make(const char *pre, bool ignoreMerges) {
+/// The vocabulary of byte-level BPE.
+static TokenizerData make(const char *pre, bool ignoreMerges) {
   TokenizerData data;
   data.pre = pre;
   data.ignoreMerges = ignoreMerges;
+  data.nfc = data.pre == "qwen2";
   for (unsigned byte = 0; byte < 256; ++byte)
     data.tokens.emplace_back(1, char(byte));
   auto merge = [&](std::string left, std::string right) {
@@ -40,6 +42,33 @@ static Tokenizer make(const char *pre, bool ignoreMerges) {
   data.tokens.push_back("<user>");
   data.kinds.push_back(TokenKind::UserDefined);
   data.eos = int32_t(data.tokens.size() - 2);
+  return data;
+}
+
+/// The same tokens for a SentencePiece model, with byte fallback.
+static TokenizerData sentencePiece(const char *model, bool byScores,
+                                   SpacePrefix prefix) {
+  TokenizerData data = make("gpt2", false);
+  data.model = model;
+  data.pre = "";
+  data.byteFallback = true;
+  data.spacePrefix = prefix;
+  data.splitAtSpaces = prefix == SpacePrefix::EachUnlessSpace;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    data.tokens.emplace_back(1, char(byte));
+    data.kinds.push_back(TokenKind::Byte);
+    if (byte >= 64 && byte < 96)
+      data.kinds[byte] = TokenKind::Unused;
+  }
+  if (byScores) {
+    data.merges.clear();
+    for (const std::string &token : data.tokens)
+      data.scores.push_back(-8.0f / float(token.size()));
+  }
+  return data;
+}
+
+static Tokenizer create(TokenizerData data) {
   std::string error;
   auto tokenizer = Tokenizer::create(std::move(data), error);
   fuzz::require(tokenizer.has_value(), error.c_str());
@@ -47,19 +76,27 @@ static Tokenizer make(const char *pre, bool ignoreMerges) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const std::array tokenizers{make("gpt2", false), make("smollm", false),
-                                     make("llama3", true)};
+  static const std::array tokenizers{
+      create(make("gpt2", false)),
+      create(make("smollm", false)),
+      create(make("llama3", true)),
+      create(make("qwen2", false)),
+      create(
+          sentencePiece("sentencepiece-bpe", false, SpacePrefix::EachSection)),
+      create(sentencePiece("sentencepiece-bpe", true,
+                           SpacePrefix::EachUnlessSpace)),
+      create(sentencePiece("unigram", true, SpacePrefix::None))};
   static const auto chat = [] {
     std::string error;
-    return ChatTemplate::recognize(
+    return ChatTemplate::create(
         "{% for message in messages %}{{'<|im_start|>' + message['role'] + "
         "'\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if "
         "add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
-        error);
+        "", "", error);
   }();
   if (size == 0)
     return 0;
-  const Tokenizer &tokenizer = tokenizers[data[0] % 3];
+  const Tokenizer &tokenizer = tokenizers[data[0] % tokenizers.size()];
   std::string_view bytes = fuzz::text(data + 1, size - 1);
   bool special = data[0] > 125;
   std::string error;

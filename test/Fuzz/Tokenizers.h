@@ -7,8 +7,8 @@
 
 namespace fuzz {
 
-/// Encodes and decodes: the bytes come back, whole and as a stream, or the
-/// message says which byte has no token.
+/// Encodes and decodes: the bytes come back, whole and as a stream, where the
+/// tokenizer is lossless; or the message says what has no token.
 inline void requireRoundTrip(const gptc::text::Tokenizer &tokenizer,
                              std::string_view bytes, bool parseSpecial) {
   std::string error;
@@ -17,8 +17,13 @@ inline void requireRoundTrip(const gptc::text::Tokenizer &tokenizer,
     requireMessage(error);
     return;
   }
-  require(tokenizer.decode(*ids) == bytes, "decoding gives the bytes back");
-  gptc::text::StreamDecoder stream(tokenizer, /*skipSpecial=*/false);
+  std::string decoded = tokenizer.decode(*ids);
+  bool marks = tokenizer.data().model != "bpe" &&
+               bytes.find("\xe2\x96\x81") != std::string_view::npos;
+  if (tokenizer.isLossless() && !marks)
+    require(decoded == bytes, "decoding gives the bytes back");
+  gptc::text::StreamDecoder stream(tokenizer, /*skipSpecial=*/false,
+                                   /*fromStart=*/true);
   std::string streamed;
   for (int32_t id : *ids) {
     require(id >= 0 && id < tokenizer.vocabularySize(),
@@ -26,7 +31,7 @@ inline void requireRoundTrip(const gptc::text::Tokenizer &tokenizer,
     streamed += stream.push(id);
   }
   streamed += stream.finish();
-  require(streamed == bytes, "a stream gives the bytes back");
+  require(streamed == decoded, "a stream gives what decoding gives");
 }
 
 /// What an importer or a file gave: valid, the same after a trip through the
@@ -44,8 +49,9 @@ inline void requireUsable(const gptc::text::TokenizerData &data) {
                      "The cat's 12345 \xe4\xbd\xa0\xf0\x9f\x98\x80\n \xff",
                      special);
     requireRoundTrip(*tokenizer, "<|endoftext|>ab  <|im_start|>", special);
+    requireRoundTrip(*tokenizer, "e\xcc\x81 \xe2\x96\x81h  <s> he", special);
   }
-  if (!ChatTemplate::recognize(data.chatTemplate, error))
+  if (!ChatTemplate::create(data, error))
     requireMessage(error);
 }
 

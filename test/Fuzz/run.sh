@@ -27,7 +27,7 @@ python3 "$root/test/Fuzz/seeds.py" "$build/seeds"
 mkdir -p "$build/found"
 
 # Bytes of an input: what a format needs to be whole, and no more, for speed.
-declare -A longest=([gguf]=2048 [torch-zip]=1600 [llmc-bin]=160 [safetensors]=1024 [tokenizer-json]=3072 [tokenizer-gpt2]=3072 [tokenizer-text]=128 [package]=1400 [import]=1200 [import-gguf]=4096 [mlir]=3000 [ptx]=1024)
+declare -A longest=([gguf]=2048 [torch-zip]=1600 [llmc-bin]=160 [safetensors]=1024 [tokenizer-json]=3072 [tokenizer-gpt2]=3072 [tokenizer-file]=2300 [tokenizer-text]=128 [chat-template]=1500 [package]=1400 [import]=1200 [import-gguf]=4096 [mlir]=3000 [ptx]=1024)
 limit=(-max_total_time="$seconds")
 [ -z "${GPTC_FUZZ_RUNS:-}" ] || limit=(-runs="$GPTC_FUZZ_RUNS")
 [ -z "${GPTC_FUZZ_SEED:-}" ] || limit+=(-seed="$GPTC_FUZZ_SEED")

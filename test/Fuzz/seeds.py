@@ -204,6 +204,24 @@ def tokenizers():
             special["id"] = len(vocab)
             for ascii in (True, False):
                 seed("tokenizer-json", json.dumps(whole, ensure_ascii=ascii, separators=(",", ":")).encode() + b"\0" + config.encode())
+    for path in sorted(glob.glob(os.path.join(TEST, "Unit", "Text", "Inputs", "*.json"))):
+        whole = json.loads(read(path))
+        if "model" not in whole:
+            continue
+        # The rules, on a small vocabulary.
+        mark = "\u2581"
+        tokens = ["<unk>", "<s>", "</s>", mark, "h", "e", "he", mark + "he"]
+        model = whole["model"]
+        if model["type"] == "Unigram":
+            model["vocab"] = [[token, -float(i)] for i, token in enumerate(tokens)]
+        else:
+            model["vocab"] = {token: i for i, token in enumerate(tokens)}
+            model["merges"] = [["h", "e"], [mark, "he"]]
+            model["byte_fallback"] = False
+            model["unk_token"] = "<unk>" if path.endswith(("llama.json", "gemma.json")) else None
+        for token in whole["added_tokens"]:
+            token["id"] = tokens.index(token["content"]) if token["content"] in tokens else len(tokens) + (token["content"] == "[[u]]")
+        seed("tokenizer-json", json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode() + b"\0" + config.encode())
     text = "#version: 0.2\n" + "\n".join(merges) + "\n"
     seed("tokenizer-gpt2", json.dumps({**vocabulary, "<|endoftext|>": len(TOKENS)}, ensure_ascii=False) + "\0" + text)
     seed("tokenizer-gpt2", json.dumps({"h": 0, "e": 1, "he": 2}) + "\0#version: 0.2\nh e\n")
@@ -213,19 +231,39 @@ def tokenizers():
         seed("tokenizer-gguf", "\n".join(lines))
     seed("tokenizer-gguf", "\n".join(["t1" + token for token in TOKENS] + ["m" + merge for merge in merges] + ["Pgpt-2", "MGPT2"]))
 
+    for model in ("llama", "t5"):
+        lines = ["M" + model]
+        for i, (kind, token) in enumerate(small[:6] + [("2", "<unk>"), ("1", "\u2581"), ("1", "\u2581he")]):
+            lines += [f"t{kind}{token}", f"s-{i}"]
+        seed("tokenizer-gguf", "\n".join(lines + ["b3", "e3", "u6"]))
+        seed("tokenizer-gguf", "\n".join(lines + ["B", "A", "e3", "n"]))
+
     def string(text):
         return struct.pack("<I", len(text)) + text
 
-    for pre in (b"gpt2", b"smollm", b"llama3"):
-        tokens = [b"h", b"e", b"he", b"<|im_end|>", b"user"]
-        payload = string(b"bpe") + string(pre) + string(b"") + struct.pack("<iiiBIi", 3, 3, -1, 1, 1, 3)
-        payload += struct.pack("<I", len(tokens)) + bytes([0, 0, 0, 1, 2]) + struct.pack("<5I", *map(len, tokens))
-        payload += struct.pack("<Q", len(b"".join(tokens))) + b"".join(tokens) + struct.pack("<I3I", 1, 0, 1, 2)
-        seed("tokenizer-file", b"GPTCTOK1" + bytes(16) + payload)
+    def tokenizer_file(model, pre, tokens, kinds, flags, prefix, scores, strips, merges):
+        payload = string(model) + string(pre) + string(b"") + struct.pack("<iiii2BIi", 3, 3, -1, -1 if model == b"bpe" else 0, flags, prefix, 1, 3)
+        payload += struct.pack("<I", len(tokens)) + bytes(kinds) + struct.pack(f"<{len(tokens)}I", *map(len, tokens))
+        payload += struct.pack("<Q", len(b"".join(tokens))) + b"".join(tokens) + struct.pack(f"<I{len(scores)}f", len(scores), *scores)
+        payload += struct.pack("<I", len(strips)) + bytes(strips) + struct.pack("<I", len(merges)) + b"".join(struct.pack("<3I", *m) for m in merges)
+        seed("tokenizer-file", b"GPTCTOK2" + bytes(16) + payload)
+
+    tokens, kinds = [b"h", b"e", b"he", b"<|im_end|>", b"user"], [0, 0, 0, 1, 2]
+    for pre in (b"gpt2", b"smollm", b"llama3", b"qwen2"):
+        tokenizer_file(b"bpe", pre, tokens, kinds, 1 + 8 * (pre == b"qwen2"), 0, [], [0, 0, 0, 2, 0], [(0, 1, 2)])
+    all_tokens, all_kinds = tokens + [bytes([i]) for i in range(256)], kinds + [4] * 256
+    for model in (b"sentencepiece-bpe", b"unigram"):
+        tokenizer_file(model, b"", tokens, kinds, 32, 1, [-1.0, -2.0, -0.5, 0.0, 0.0], [], [])
+        tokenizer_file(model, b"", all_tokens, all_kinds, 16 + 4, 1, [-1.0] * len(all_tokens), [], [])
+    tokenizer_file(b"sentencepiece-bpe", b"", tokens, kinds, 64, 3, [], [], [(0, 1, 2)])
+    tokenizer_file(b"sentencepiece-bpe", b"", all_tokens, all_kinds, 16, 2, [], [], [(0, 1, 2)])
+    templates = json.loads(read(os.path.join(TEST, "Unit", "Text", "Inputs", "templates.json")))
+    for template in [family["template"] for family in templates["families"]] + [piece[0] for piece in templates["pieces"] + templates["refused"]]:
+        seed("chat-template", template.encode() + b"\0 What is it?\n")
     for name in ("gpt2", "smollm2"):
         for i, entry in enumerate(json.loads(read(os.path.join(GOLDEN, "tokenizer", name + ".json")))["entries"]):
             content = entry["text"].encode() if "text" in entry else bytes.fromhex(entry["hex"])
-            seed("tokenizer-text", bytes([i % 3 + 126 * entry["parse_special"]]) + content)
+            seed("tokenizer-text", bytes([i % 7 + 126 * entry["parse_special"]]) + content)
     seed("tokenizer-text", b"\2<|im_start|>user<user> <|im_end|> 12345 a\xff\xf0\x9f\x98")
 
 

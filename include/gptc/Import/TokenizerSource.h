@@ -1,9 +1,9 @@
 //===- TokenizerSource.h - A checkpoint's tokenizer -------------*- C++ -*-===//
 //
 // Looks, in this order, at the metadata of a GGUF file; tokenizer.json (with
-// tokenizer_config.json); vocab.json with merges.txt; encoder.json with
-// vocab.bpe. Files are looked for in the checkpoint folder, or in the folder of
-// a .safetensors file.
+// tokenizer_config.json and chat_template.jinja, which counts more); vocab.json
+// with merges.txt; encoder.json with vocab.bpe. Files are looked for in the
+// checkpoint folder, or in the folder of a .safetensors file.
 //
 // Refuses what TokenizerImport.h refuses, and files above 256 MiB. A checkpoint
 // without a tokenizer, or with one that is refused, still imports.

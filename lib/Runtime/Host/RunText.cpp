@@ -35,8 +35,7 @@ promptTokens(const RunRequest &request, const text::Tokenizer *tokenizer,
     return request.tokens;
   if (request.text)
     return tokenizer->encodePrompt(*request.text, error);
-  auto format =
-      text::ChatTemplate::recognize(tokenizer->data().chatTemplate, error);
+  auto format = text::ChatTemplate::create(tokenizer->data(), error);
   if (!format)
     return std::nullopt;
   text::ChatMessage message{"user", *request.chat};

@@ -1,8 +1,7 @@
-//===- BytePairMerger.h - Merging the bytes of one piece ------------------===//
+//===- BytePairMerger.h - Merging the symbols of one piece ----------------===//
 //
-// Byte-pair encoding of a piece: of all neighbouring pairs that have a merge,
-// the one of lowest rank, leftmost on ties, is joined, until none is left. A
-// heap over a linked list: O(n log n) time, O(n) memory, no recursion.
+// Byte-pair encoding of a piece by a list of merges: the order of a pair is the
+// rank of its merge (PairMerging.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_LIB_RUNTIME_TEXT_BYTEPAIRMERGER_H
@@ -18,8 +17,11 @@ public:
   /// implementation.
   explicit BytePairMerger(std::span<const Merge> merges);
 
-  /// Merges `symbols` (token ids, fewer than 2^31) in place.
+  /// Merges `symbols` (token ids, fewer than 2^31).
   void merge(std::vector<int32_t> &symbols) const;
+  /// The same, leaving -1 for what was joined into its left neighbour. Symbols
+  /// below -1 stand for what has no token and are never joined.
+  void mergeInPlace(std::vector<int32_t> &symbols) const;
 
 private:
   struct Slot {

@@ -1,175 +1,144 @@
 //===- ChatTemplate.cpp - Conversations as text ---------------------------===//
-//
-// Recognition compares the whole template after removing what does not change
-// its meaning (white space between Jinja tokens, the kind of quotes, adjacent
-// string literals), so a template that does anything more is not mistaken for
-// plain ChatML.
-//
-//===----------------------------------------------------------------------===//
 #include "gptc/Runtime/Text/ChatTemplate.h"
+#include "TemplateEvaluator.h"
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace gptc::text {
 
-static constexpr std::string_view imStart = "<|im_start|>",
-                                  imEnd = "<|im_end|>";
+struct ChatTemplate::Program {
+  chat::Body body;
+  std::string bos, eos;
 
-/// The template with single quotes, no white space outside string literals, no
-/// trim marks, `\n` in literals as a line feed, and 'a'+'b' as 'ab'.
-static std::string canonicalJinja(std::string_view jinja) {
-  std::string out;
-  char quote = 0; // of the literal we are in, else 0
-  for (size_t i = 0; i < jinja.size(); ++i) {
-    char c = jinja[i];
-    bool more = i + 1 < jinja.size();
-    if (quote && c == '\\' && more && jinja[i + 1] == 'n') {
-      out += '\n';
-      ++i;
-    } else if (quote && c == quote) {
-      out += '\'';
-      quote = 0;
-    } else if (quote) {
-      out += c;
-    } else if (c == '\'' || c == '"') {
-      if (out.ends_with("'+"))
-        out.resize(out.size() - 2);
-      else
-        out += '\'';
-      quote = c;
-    } else if (c == '-' &&
-               (out.ends_with("{%") || out.ends_with("{{") ||
-                (more && (jinja[i + 1] == '%' || jinja[i + 1] == '}')))) {
-      continue;
-    } else if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
-      out += c;
-    }
-  }
-  return out;
-}
+  bool run(std::span<const ChatMessage> messages, bool addGenerationPrompt,
+           chat::Text &out, std::string &error) const;
+};
 
-static bool consume(std::string_view &text, std::string_view prefix) {
-  if (!text.starts_with(prefix))
-    return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-
-std::optional<ChatTemplate> ChatTemplate::recognize(std::string_view jinja,
-                                                    std::string &error) {
+std::optional<ChatTemplate> ChatTemplate::create(std::string_view jinja,
+                                                 std::string_view bos,
+                                                 std::string_view eos,
+                                                 std::string &error) {
   if (jinja.empty()) {
     error = "the model has no chat template; give the whole prompt as text";
     return std::nullopt;
   }
-  std::string canonical = canonicalJinja(jinja);
-  std::string_view rest = canonical;
-  ChatTemplate result;
-  bool known = consume(rest, "{%formessageinmessages%}");
-  if (consume(rest, "{%ifloop.firstandmessages[0]['role']!='system'%}"
-                    "{{'<|im_start|>system\n")) {
-    size_t end = rest.find("<|im_end|>\n'}}{%endif%}");
-    known &= end != std::string_view::npos;
-    result.defaultSystem = rest.substr(0, known ? end : 0);
-    // A quote would end the literal: then it is more than one string.
-    known &= result.defaultSystem.find('\'') == std::string::npos;
-    rest.remove_prefix(result.defaultSystem.size());
-    known &= consume(rest, "<|im_end|>\n'}}{%endif%}");
-  }
-  known &= consume(rest, "{{'<|im_start|>'+message['role']+'\n'+"
-                         "message['content']+'<|im_end|>\n'}}{%endfor%}"
-                         "{%ifadd_generation_prompt%}"
-                         "{{'<|im_start|>assistant\n'}}{%endif%}");
-  if (!known || !rest.empty()) {
-    error = fmt::format("the model's chat template is not one that is known "
-                        "(ChatML as in SmolLM2); it starts with '{}'; give the "
-                        "whole prompt as text",
-                        jinja.substr(0, 60));
+  std::string reason;
+  auto body = chat::parseTemplate(jinja, reason);
+  if (!body) {
+    error =
+        fmt::format("chat template, {}; give the whole prompt as text", reason);
     return std::nullopt;
   }
+  ChatTemplate result;
+  result.program = std::make_shared<Program>(std::move(*body), std::string(bos),
+                                             std::string(eos));
   return result;
 }
 
-std::optional<std::vector<ChatTemplate::Segment>>
-ChatTemplate::segments(std::span<const ChatMessage> messages,
-                       bool addGenerationPrompt, std::string &error) const {
+std::optional<ChatTemplate> ChatTemplate::create(const TokenizerData &data,
+                                                 std::string &error) {
+  auto written = [&](int32_t id) {
+    return id < 0 || size_t(id) >= data.tokens.size()
+               ? std::string_view()
+               : std::string_view(data.tokens[id]);
+  };
+  return create(data.chatTemplate, written(data.bos), written(data.eos), error);
+}
+
+bool ChatTemplate::Program::run(std::span<const ChatMessage> messages,
+                                bool addGenerationPrompt, chat::Text &out,
+                                std::string &error) const {
+  using chat::Text, chat::Value;
   if (messages.empty()) {
     error = "chat: expected at least one message";
-    return std::nullopt;
+    return false;
   }
-  // Plain text between two markers is one segment: it is cut into pieces as a
-  // whole, as in the rendered string.
-  std::vector<Segment> out;
-  auto add = [&](std::string_view text, bool marker) {
-    if (!marker && !out.empty() && !out.back().marker)
-      out.back().text += text;
-    else
-      out.push_back({std::string(text), marker});
-  };
-  auto addMessage = [&](std::string_view role, std::string_view content) {
-    add(imStart, true);
-    add(role, false);
-    add("\n", false);
-    add(content, false);
-    add(imEnd, true);
-    add("\n", false);
-  };
-  if (!defaultSystem.empty() && messages[0].role != "system")
-    addMessage("system", defaultSystem);
+  chat::List list;
+  uint64_t bytes = 0;
   for (const ChatMessage &message : messages) {
     if (message.role != "system" && message.role != "user" &&
         message.role != "assistant") {
       error = fmt::format("chat: expected the role system, user or assistant, "
                           "got '{}'",
-                          message.role);
-      return std::nullopt;
+                          message.role.substr(0, 100));
+      return false;
     }
-    addMessage(message.role, message.content);
+    bytes += message.content.size();
+    chat::Dict members;
+    members.emplace_back("role", Value(Text(message.role, false)));
+    members.emplace_back("content", Value(Text(message.content, false)));
+    list.emplace_back(std::move(members));
   }
-  if (addGenerationPrompt) {
-    add(imStart, true);
-    add("assistant\n", false);
-  }
-  return out;
+  uint64_t workLimit = 2'000'000 + 10'000 * uint64_t(list.size()) + 256 * bytes;
+  chat::Dict globals;
+  globals.emplace_back("messages", Value(std::move(list)));
+  globals.emplace_back("add_generation_prompt", Value(addGenerationPrompt));
+  // What a caller of the template gives where there is nothing of the kind.
+  globals.emplace_back("tools", Value(nullptr));
+  globals.emplace_back("documents", Value(nullptr));
+  if (!bos.empty())
+    globals.emplace_back("bos_token", Value(Text(bos, true)));
+  if (!eos.empty())
+    globals.emplace_back("eos_token", Value(Text(eos, true)));
+  std::string reason;
+  if (chat::Evaluator(std::move(globals), workLimit, reason).run(body, out))
+    return true;
+  error = fmt::format("chat template, {}", reason);
+  return false;
 }
 
 std::optional<std::string>
 ChatTemplate::render(std::span<const ChatMessage> messages,
                      bool addGenerationPrompt, std::string &error) const {
-  auto parts = segments(messages, addGenerationPrompt, error);
-  if (!parts)
+  chat::Text text;
+  if (!program->run(messages, addGenerationPrompt, text, error))
     return std::nullopt;
-  std::string text;
-  for (const Segment &segment : *parts)
-    text += segment.text;
-  return text;
+  return std::move(text.bytes);
+}
+
+/// The first "<|name|>" in the template's own text that is no control token:
+/// the template belongs to another vocabulary.
+static std::string_view strangeMarker(const Tokenizer &tokenizer,
+                                      std::string_view text) {
+  for (size_t at = 0; (at = text.find("<|", at)) != std::string_view::npos;
+       at += 2) {
+    size_t end = text.find_first_of("<|> \n", at + 2);
+    if (end == std::string_view::npos || !text.substr(end).starts_with("|>"))
+      continue;
+    std::string_view marker = text.substr(at, end + 2 - at);
+    if (tokenizer.specialId(marker) == -1)
+      return marker;
+  }
+  return {};
 }
 
 std::optional<std::vector<int32_t>>
 ChatTemplate::encode(const Tokenizer &tokenizer,
                      std::span<const ChatMessage> messages,
                      bool addGenerationPrompt, std::string &error) const {
-  auto parts = segments(messages, addGenerationPrompt, error);
-  if (!parts)
+  chat::Text text;
+  if (!program->run(messages, addGenerationPrompt, text, error))
     return std::nullopt;
-  std::vector<int32_t> ids;
-  if (tokenizer.data().addBos)
-    ids.push_back(tokenizer.data().bos);
-  for (const Segment &segment : *parts) {
-    if (segment.marker) {
-      int32_t id = tokenizer.specialId(segment.text);
-      if (id == -1) {
-        error = fmt::format("chat: the vocabulary lacks the template's token "
-                            "'{}'",
-                            segment.text);
-        return std::nullopt;
-      }
-      ids.push_back(id);
-      continue;
-    }
-    auto plain = tokenizer.encode(segment.text, /*parseSpecial=*/false, error);
-    if (!plain)
-      return std::nullopt;
-    ids.insert(ids.end(), plain->begin(), plain->end());
+  std::vector<TextPart> parts;
+  std::string_view bytes = text.bytes;
+  for (size_t at = 0; at < bytes.size();) {
+    size_t end = std::min(text.own.find(char(!text.own[at]), at), bytes.size());
+    parts.push_back({bytes.substr(at, end - at), text.own[at] != 0});
+    at = end;
   }
+  for (const TextPart &part : parts)
+    if (auto marker = part.parseSpecial ? strangeMarker(tokenizer, part.bytes)
+                                        : std::string_view();
+        !marker.empty()) {
+      error = fmt::format("chat: the vocabulary lacks the template's token "
+                          "'{}'",
+                          marker.substr(0, 100));
+      return std::nullopt;
+    }
+  auto ids = tokenizer.encode(parts, error);
+  const TokenizerData &data = tokenizer.data();
+  if (ids && data.addBos && (ids->empty() || ids->front() != data.bos))
+    ids->insert(ids->begin(), data.bos);
   return ids;
 }
 

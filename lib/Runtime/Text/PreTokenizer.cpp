@@ -1,6 +1,7 @@
 //===- PreTokenizer.cpp - Cutting text into pieces before merging ---------===//
 //
-// Patterns: GPT-2's encoder.py and Llama 3's tokenizer.py, with two changes
+// Patterns: GPT-2's encoder.py, Llama 3's tokenizer.py and Qwen2's
+// tokenizer.json, with two changes
 // that keep their meaning under PCRE2. `\s` is spelled out as Unicode's
 // White_Space, because PCRE2's own also holds U+180E; and runs that can be
 // taken whole are possessive, so that no match backtracks over them.
@@ -27,12 +28,15 @@ namespace gptc::text {
 static constexpr std::string_view gpt2Pattern =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}++| ?\\p{N}++| ?" SYMBOLS "|" SPACES;
 
-static constexpr std::string_view llama3Pattern =
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}++|\\p{N}{1,3}+|"
-    " ?" SYMBOLS "[\\r\\n]*+|[" WHITE_SPACE "]*[\\r\\n]++|" SPACES;
+#define LLAMA3_WITH(NUMBERS)                                                   \
+  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}++|" NUMBERS       \
+  "| ?" SYMBOLS "[\\r\\n]*+|[" WHITE_SPACE "]*[\\r\\n]++|" SPACES
+static constexpr std::string_view llama3Pattern = LLAMA3_WITH("\\p{N}{1,3}+");
+static constexpr std::string_view qwen2Pattern = LLAMA3_WITH("\\p{N}");
 
 static constexpr std::string_view digitsPattern = "\\p{N}|\\P{N}++";
 
+#undef LLAMA3_WITH
 #undef SPACES
 #undef SYMBOLS
 #undef WHITE_SPACE
@@ -118,12 +122,16 @@ struct PreTokenizer::Pattern {
 std::optional<PreTokenizer> PreTokenizer::create(std::string_view name,
                                                  std::string &error) {
   PreTokenizer result;
-  if (name != "gpt2" && name != "smollm" && name != "llama3") {
+  std::string_view pattern = name == "llama3"  ? llama3Pattern
+                             : name == "qwen2" ? qwen2Pattern
+                             : name == "gpt2" || name == "smollm"
+                                 ? gpt2Pattern
+                                 : std::string_view();
+  if (pattern.empty()) {
     error = fmt::format("pre-tokenizer '{}' is not supported", name);
     return std::nullopt;
   }
-  result.pieces =
-      Pattern::compile(name == "llama3" ? llama3Pattern : gpt2Pattern, error);
+  result.pieces = Pattern::compile(pattern, error);
   if (!result.pieces)
     return std::nullopt;
   if (name == "smollm") {

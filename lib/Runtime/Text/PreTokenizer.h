@@ -5,6 +5,7 @@
 //   smollm  each numeric character is a piece; what lies between is cut by
 //           GPT-2's pattern, every stretch on its own
 //   llama3  Llama 3's pattern (numbers by three, letters with one symbol)
+//   qwen2   the same with each numeric character a piece
 // Classes are those of the Unicode version that PCRE2 was built with (14 in
 // 10.42); later characters count as symbols. The pieces cover the input without
 // gaps.

@@ -1,49 +1,31 @@
 //===- SpecialTokens.cpp - Finding special tokens in text -----------------===//
 #include "SpecialTokens.h"
+#include "Unicode.h"
 
 namespace gptc::text {
 
-SpecialTokens::SpecialTokens(const TokenizerData &data) : nodes(1) {
-  for (size_t id = 0; id < data.tokens.size(); ++id) {
-    bool control = data.kinds[id] == TokenKind::Control;
-    bool userDefined = data.kinds[id] == TokenKind::UserDefined;
-    if ((!control && !userDefined) || data.tokens[id].empty())
-      continue;
-    anyUserDefined |= userDefined;
-    uint32_t at = 0;
-    for (char c : data.tokens[id]) {
-      auto [child, isNew] =
-          nodes[at].children.try_emplace(uint8_t(c), uint32_t(nodes.size()));
-      at = child->second;
-      if (isNew)
-        nodes.emplace_back();
-    }
-    if (nodes[at].id == -1) {
-      nodes[at].id = int32_t(id);
-      nodes[at].control = control;
-    }
-  }
+static std::vector<int32_t> specialIds(const TokenizerData &data) {
+  std::vector<int32_t> ids;
+  for (size_t id = 0; id < data.tokens.size(); ++id)
+    if (data.kinds[id] == TokenKind::Control ||
+        data.kinds[id] == TokenKind::UserDefined)
+      ids.push_back(int32_t(id));
+  return ids;
 }
 
-SpecialTokens::Match SpecialTokens::find(std::string_view text, size_t from,
-                                         bool control) const {
-  if (!control && !anyUserDefined)
-    return {text.size(), 0, -1};
-  for (size_t start = from; start < text.size(); ++start) {
-    Match longest{start, 0, -1};
-    uint32_t at = 0;
-    for (size_t i = start; i < text.size(); ++i) {
-      auto child = nodes[at].children.find(uint8_t(text[i]));
-      if (child == nodes[at].children.end())
-        break;
-      at = child->second;
-      if (nodes[at].id != -1 && (control || !nodes[at].control))
-        longest = {start, i + 1 - start, nodes[at].id};
-    }
-    if (longest.id != -1)
-      return longest;
-  }
-  return {text.size(), 0, -1};
+SpecialTokens::SpecialTokens(const TokenizerData &data)
+    : data(data), table(data.tokens, specialIds(data)) {}
+
+SpecialTokens::Match SpecialTokens::withSpace(Match match,
+                                              std::string_view text,
+                                              size_t from) const {
+  uint8_t strip = data.strips.empty() ? 0 : data.strips[match.id];
+  size_t start = match.start, end = match.start + match.length;
+  if (strip & stripLeft)
+    start = from + trimRight(text.substr(from, start - from)).size();
+  if (strip & stripRight)
+    end = text.size() - trimLeft(text.substr(end)).size();
+  return {start, end - start, match.id};
 }
 
 } // namespace gptc::text

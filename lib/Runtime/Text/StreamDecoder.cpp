@@ -4,10 +4,32 @@
 
 namespace gptc::text {
 
+TokenJoiner::TokenJoiner(const Tokenizer &tokenizer, bool skipSpecial,
+                         bool fromStart)
+    : tokenizer(&tokenizer), skipSpecial(skipSpecial), first(fromStart),
+      sectionStart(fromStart) {}
+
+std::string_view TokenJoiner::next(int32_t id) {
+  std::string_view bytes = tokenizer->tokenBytes(id);
+  const TokenizerData &data = tokenizer->data();
+  if (tokenizer->isCutOut(id)) {
+    sectionStart = true;
+    first &= data.addBos && id == data.bos;
+    return skipSpecial && tokenizer->isSpecial(id) ? std::string_view() : bytes;
+  }
+  if (bytes.empty())
+    return bytes;
+  bool prefixed = data.spacePrefix == SpacePrefix::FirstUnlessSpace
+                      ? first
+                      : sectionStart && data.spacePrefix != SpacePrefix::None;
+  if (prefixed && bytes[0] == ' ')
+    bytes.remove_prefix(1);
+  first = sectionStart = false;
+  return bytes;
+}
+
 std::string StreamDecoder::push(int32_t id) {
-  if (skipSpecial && tokenizer->isSpecial(id))
-    return {};
-  held += tokenizer->tokenBytes(id);
+  held += joiner.next(id);
   // Everything is ready but a sequence cut off by the end.
   size_t ready = 0;
   while (ready < held.size()) {

@@ -1,61 +1,27 @@
-//===- Tokenizer.cpp - Byte-level BPE: text to token ids and back ---------===//
+//===- Tokenizer.cpp - Text to token ids and back -------------------------===//
 #include "gptc/Runtime/Text/Tokenizer.h"
-#include "BytePairMerger.h"
-#include "PreTokenizer.h"
+#include "SectionEncoder.h"
 #include "SpecialTokens.h"
+#include "Unicode.h"
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
-#include <unordered_map>
 
 namespace gptc::text {
 
 struct Tokenizer::Impl {
   TokenizerData data;
-  PreTokenizer preTokenizer;
-  BytePairMerger merger;
   SpecialTokens special;
-  std::array<int32_t, 256> idOfByte; ///< -1: the vocabulary lacks it
-  /// Normal tokens by their bytes; filled only for ignoreMerges.
-  std::unordered_map<std::string_view, int32_t> idOfPiece;
+  std::unique_ptr<SectionEncoder> sections;
 
-  Impl(TokenizerData given, PreTokenizer pre)
-      : data(std::move(given)), preTokenizer(std::move(pre)),
-        merger(data.merges), special(data) {
-    idOfByte.fill(-1);
-    // Normal tokens come before byte tokens for the same byte.
-    for (TokenKind kind : {TokenKind::Normal, TokenKind::Byte})
-      for (size_t id = 0; id < data.tokens.size(); ++id)
-        if (data.kinds[id] == kind && data.tokens[id].size() == 1)
-          if (int32_t &slot = idOfByte[uint8_t(data.tokens[id][0])]; slot == -1)
-            slot = int32_t(id);
-    if (data.ignoreMerges)
-      for (size_t id = 0; id < data.tokens.size(); ++id)
-        if (data.kinds[id] == TokenKind::Normal)
-          idOfPiece.emplace(data.tokens[id], int32_t(id));
-  }
+  explicit Impl(TokenizerData given) : data(std::move(given)), special(data) {}
 
-  bool encodePiece(std::string_view piece, size_t offset,
-                   std::vector<int32_t> &symbols, std::vector<int32_t> &out,
-                   std::string &error) const {
-    if (auto whole = idOfPiece.find(piece); whole != idOfPiece.end()) {
-      out.push_back(whole->second);
+  bool encodeSection(std::string_view section, size_t offset,
+                     std::vector<int32_t> &ids, std::string &error) const {
+    if (section.empty())
       return true;
-    }
-    symbols.clear();
-    for (size_t i = 0; i < piece.size(); ++i) {
-      int32_t id = idOfByte[uint8_t(piece[i])];
-      if (id == -1) {
-        error = fmt::format("text at byte {}: the vocabulary has no token for "
-                            "the byte 0x{:02x}; remove it from the text",
-                            offset + i, unsigned(uint8_t(piece[i])));
-        return false;
-      }
-      symbols.push_back(id);
-    }
-    merger.merge(symbols);
-    out.insert(out.end(), symbols.begin(), symbols.end());
-    return true;
+    if (data.nfc && !isCertainlyNfc(section))
+      return sections->encode(toNfc(section), offset, ids, error);
+    return sections->encode(section, offset, ids, error);
   }
 };
 
@@ -68,30 +34,59 @@ std::optional<Tokenizer> Tokenizer::create(TokenizerData data,
                                            std::string &error) {
   if (!validate(data, error))
     return std::nullopt;
-  auto preTokenizer = PreTokenizer::create(data.pre, error);
-  if (!preTokenizer)
+  auto impl = std::make_unique<Impl>(std::move(data));
+  impl->sections = impl->data.model == "bpe"
+                       ? makeByteLevelEncoder(impl->data, error)
+                       : makeSentencePieceEncoder(impl->data);
+  if (!impl->sections)
     return std::nullopt;
-  return Tokenizer(
-      std::make_unique<Impl>(std::move(data), std::move(*preTokenizer)));
+  return Tokenizer(std::move(impl));
 }
 
 std::optional<std::vector<int32_t>>
 Tokenizer::encode(std::string_view bytes, bool parseSpecial,
                   std::string &error) const {
-  if (bytes.size() > INT32_MAX) {
+  TextPart part{bytes, parseSpecial};
+  return encode(std::span(&part, 1), error);
+}
+
+std::optional<std::vector<int32_t>>
+Tokenizer::encode(std::span<const TextPart> parts, std::string &error) const {
+  std::string joined;
+  std::vector<size_t> ends; // of the parts
+  uint64_t total = 0;
+  for (const TextPart &part : parts)
+    total += part.bytes.size();
+  if (total > INT32_MAX) {
     error = fmt::format("text: expected at most {} bytes, got {}", INT32_MAX,
-                        bytes.size());
+                        total);
     return std::nullopt;
   }
-  std::vector<int32_t> ids, symbols;
-  for (size_t at = 0; at < bytes.size();) {
-    auto match = impl->special.find(bytes, at, parseSpecial);
-    auto encodePiece = [&](std::string_view piece) {
-      return impl->encodePiece(piece, size_t(piece.data() - bytes.data()),
-                               symbols, ids, error);
-    };
-    if (!impl->preTokenizer.cut(bytes.substr(at, match.start - at), encodePiece,
-                                error))
+  for (const TextPart &part : parts) {
+    if (parts.size() > 1)
+      joined += part.bytes;
+    ends.push_back((ends.empty() ? 0 : ends.back()) + part.bytes.size());
+  }
+  std::string_view bytes = parts.size() == 1 ? parts[0].bytes : joined;
+  // Asked for places in ascending order: up to where all parts are parsed.
+  size_t at = 0, upTo = 0, part = 0;
+  auto parsedUpTo = [&](size_t place) {
+    while (upTo <= place) {
+      while (ends[part] <= place)
+        ++part;
+      if (!parts[part].parseSpecial)
+        return size_t(0);
+      for (size_t last = part; last < parts.size() && parts[last].parseSpecial;
+           ++last)
+        upTo = ends[last];
+    }
+    return upTo;
+  };
+  std::vector<int32_t> ids;
+  while (at < bytes.size()) {
+    auto match = impl->special.find(bytes, at, parsedUpTo);
+    if (!impl->encodeSection(bytes.substr(at, match.start - at), at, ids,
+                             error))
       return std::nullopt;
     if (match.id != -1)
       ids.push_back(match.id);
@@ -105,16 +100,26 @@ Tokenizer::encodePrompt(std::string_view bytes, std::string &error) const {
   auto ids = encode(bytes, /*parseSpecial=*/true, error);
   if (ids && impl->data.addBos)
     ids->insert(ids->begin(), impl->data.bos);
+  if (ids && impl->data.addEos)
+    ids->push_back(impl->data.eos);
   return ids;
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids,
                               bool skipSpecial) const {
   std::string bytes;
+  TokenJoiner joiner(*this, skipSpecial, /*fromStart=*/true);
   for (int32_t id : ids)
-    if (!skipSpecial || !isSpecial(id))
-      bytes += tokenBytes(id);
+    bytes += joiner.next(id);
   return bytes;
+}
+
+bool Tokenizer::isLossless() const {
+  const TokenizerData &data = impl->data;
+  return !data.nfc && (data.model == "bpe" || data.byteFallback) &&
+         (data.spacePrefix == SpacePrefix::None ||
+          data.spacePrefix == SpacePrefix::EachSection) &&
+         std::ranges::all_of(data.strips, [](uint8_t bits) { return !bits; });
 }
 
 std::string_view Tokenizer::tokenBytes(int32_t id) const {
@@ -124,13 +129,18 @@ std::string_view Tokenizer::tokenBytes(int32_t id) const {
 }
 
 int32_t Tokenizer::specialId(std::string_view text) const {
-  auto match = impl->special.find(text, 0, /*control=*/true);
+  auto match = impl->special.find(text, 0, [&](size_t) { return text.size(); });
   return match.start == 0 && match.length == text.size() ? match.id : -1;
 }
 
 bool Tokenizer::isSpecial(int32_t id) const {
   return id >= 0 && id < vocabularySize() &&
          impl->data.kinds[id] == TokenKind::Control;
+}
+
+bool Tokenizer::isCutOut(int32_t id) const {
+  return isSpecial(id) || (id >= 0 && id < vocabularySize() &&
+                           impl->data.kinds[id] == TokenKind::UserDefined);
 }
 
 bool Tokenizer::isEndOfGeneration(int32_t id) const {

@@ -1,25 +1,31 @@
 //===- TokenizerFile.cpp - The tokenizer's file in a package --------------===//
 //
-// Little-endian throughout. Header: "GPTCTOK1", u64 payload bytes, u64 FNV-1a
+// Little-endian throughout. Header: "GPTCTOK2", u64 payload bytes, u64 FNV-1a
 // (64 bits) of the payload. Payload, a string being u32 length and bytes:
 //   string model, pre, chatTemplate
-//   i32 bos, eos, pad
-//   u8 flags             bit 0: addBos, bit 1: ignoreMerges
+//   i32 bos, eos, pad, unk
+//   u8 flags             bits 0 to 6: addBos, ignoreMerges, addEos, nfc,
+//                        byteFallback, fuseUnk, splitAtSpaces
+//   u8                   SpacePrefix
 //   u32 n, i32[n]        extra end-of-generation ids
 //   u32 n, u8[n]         token kinds
 //   u32[n]               token lengths in bytes
 //   u64 m, u8[m]         token bytes one after another, m = sum of the lengths
+//   u32 n, f32[n]        scores: none or one for each token
+//   u32 n, u8[n]         strip rules: none or one for each token
 //   u32 k, (u32 left, u32 right, u32 merged)[k]
 // Nothing may follow.
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Runtime/Text/TokenizerData.h"
+#include <array>
+#include <bit>
 #include <cstring>
 #include <fmt/format.h>
 
 namespace gptc::text {
 
-static constexpr std::string_view magic = "GPTCTOK1";
+static constexpr std::string_view magic = "GPTCTOK2";
 static constexpr size_t headerBytes = 24;
 
 static uint64_t fnv1a(std::span<const uint8_t> bytes) {
@@ -91,13 +97,24 @@ private:
 
 } // namespace
 
+/// The flags in the order of their bits.
+template <typename Data> static auto flagsOf(Data &data) {
+  return std::array{&data.addBos,       &data.ignoreMerges, &data.addEos,
+                    &data.nfc,          &data.byteFallback, &data.fuseUnk,
+                    &data.splitAtSpaces};
+}
+
 std::vector<uint8_t> serialize(const TokenizerData &data) {
   Writer out;
   for (const std::string *text : {&data.model, &data.pre, &data.chatTemplate})
     out.string(*text);
-  for (int32_t id : {data.bos, data.eos, data.pad})
+  for (int32_t id : {data.bos, data.eos, data.pad, data.unk})
     out.integer(uint32_t(id), 4);
-  out.integer(unsigned(data.addBos) | unsigned(data.ignoreMerges) << 1, 1);
+  unsigned flags = 0, bit = 0;
+  for (const bool *flag : flagsOf(data))
+    flags |= unsigned(*flag) << bit++;
+  out.integer(flags, 1);
+  out.integer(uint8_t(data.spacePrefix), 1);
   out.integer(data.extraEnds.size(), 4);
   for (int32_t id : data.extraEnds)
     out.integer(uint32_t(id), 4);
@@ -112,6 +129,12 @@ std::vector<uint8_t> serialize(const TokenizerData &data) {
   out.integer(total, 8);
   for (const std::string &token : data.tokens)
     out.raw(token);
+  out.integer(data.scores.size(), 4);
+  for (float score : data.scores)
+    out.integer(std::bit_cast<uint32_t>(score), 4);
+  out.integer(data.strips.size(), 4);
+  for (uint8_t strip : data.strips)
+    out.integer(strip, 1);
   out.integer(data.merges.size(), 4);
   for (const Merge &merge : data.merges)
     for (uint32_t id : {merge.left, merge.right, merge.merged})
@@ -174,20 +197,28 @@ std::optional<TokenizerData> parse(std::span<const uint8_t> bytes,
   TokenizerData data;
   for (std::string *text : {&data.model, &data.pre, &data.chatTemplate})
     *text = in.string();
-  for (int32_t *id : {&data.bos, &data.eos, &data.pad})
+  for (int32_t *id : {&data.bos, &data.eos, &data.pad, &data.unk})
     *id = in.id();
   uint64_t flags = in.integer(1);
-  data.addBos = flags & 1;
-  data.ignoreMerges = flags & 2;
+  for (bool *flag : flagsOf(data)) {
+    *flag = flags & 1;
+    flags >>= 1;
+  }
+  data.spacePrefix = SpacePrefix(in.integer(1));
   data.extraEnds.resize(in.count(4, 4));
   for (int32_t &id : data.extraEnds)
     id = in.id();
   bool tokensRead = readTokens(in, data);
+  data.scores.resize(in.count(4, 4));
+  for (float &score : data.scores)
+    score = std::bit_cast<float>(uint32_t(in.integer(4)));
+  std::string_view strips = in.raw(in.count(4, 1));
+  data.strips.assign(strips.begin(), strips.end());
   data.merges.resize(in.count(4, 12));
   for (Merge &merge : data.merges)
     for (uint32_t *id : {&merge.left, &merge.right, &merge.merged})
       *id = uint32_t(in.integer(4));
-  if (in.failed || !tokensRead || !in.rest.empty() || flags > 3)
+  if (in.failed || !tokensRead || !in.rest.empty() || flags)
     return refuse("the sizes inside do not add up; the file is damaged");
   if (std::string reason; !validate(data, reason))
     return refuse(reason);

@@ -12,12 +12,11 @@ namespace gptc::text {
 static constexpr int64_t maxTokens = 1 << 22;
 
 /// Control tokens that end a turn or a text, whatever eos the file names.
-static constexpr std::string_view endTokens[] = {"<|endoftext|>", "<|im_end|>",
-                                                 "<|end_of_text|>",
-                                                 "<|eot_id|>", "<|eom_id|>"};
+static constexpr std::string_view endTokens[] = {
+    "<|endoftext|>", "<|im_end|>", "<|end_of_text|>", "<|eot_id|>",
+    "<|eom_id|>",    "<|end|>",    "<end_of_turn>"};
 
-/// "<0x0A>" -> 0x0A.
-static std::optional<uint8_t> byteTokenValue(std::string_view written) {
+std::optional<uint8_t> byteTokenValue(std::string_view written) {
   uint8_t value = 0;
   if (written.size() != 6 || !written.starts_with("<0x") ||
       written.back() != '>')
@@ -26,6 +25,30 @@ static std::optional<uint8_t> byteTokenValue(std::string_view written) {
   if (code != std::errc() || end != &written[5])
     return std::nullopt;
   return value;
+}
+
+std::string withMarksAsSpaces(std::string_view text) {
+  static constexpr std::string_view mark = "\xe2\x96\x81";
+  std::string out;
+  for (size_t at; (at = text.find(mark)) != std::string_view::npos;
+       text.remove_prefix(at + mark.size()))
+    out.append(text.substr(0, at)) += ' ';
+  return out.append(text);
+}
+
+/// The bytes of a normal token; empty if no text can reach it.
+static std::string normalBytes(std::string_view written,
+                               VocabularyBuilder::Writing writing) {
+  if (writing == VocabularyBuilder::Writing::ByteAlphabet)
+    return bytesFromAlphabet(written).value_or("");
+  return written.find(' ') == std::string_view::npos
+             ? withMarksAsSpaces(written)
+             : std::string();
+}
+
+void VocabularyBuilder::setStrip(int64_t id, uint8_t bits) {
+  data.strips.resize(data.tokens.size());
+  data.strips[id] = bits;
 }
 
 bool VocabularyBuilder::setToken(int64_t id, std::string_view written,
@@ -41,8 +64,8 @@ bool VocabularyBuilder::setToken(int64_t id, std::string_view written,
   }
   std::string bytes(written);
   if (kind == TokenKind::Normal) {
-    if (auto undone = bytesFromAlphabet(written); undone && !undone->empty())
-      bytes = std::move(*undone);
+    if (std::string undone = normalBytes(written, writing); !undone.empty())
+      bytes = std::move(undone);
     else
       kind = TokenKind::Unused;
   } else if (kind == TokenKind::Byte) {
@@ -105,6 +128,8 @@ std::optional<TokenizerData> VocabularyBuilder::finish(std::string &error) {
     if (data.kinds[id] == TokenKind::Control && int32_t(id) != data.eos &&
         std::ranges::find(endTokens, data.tokens[id]) != std::end(endTokens))
       data.extraEnds.push_back(int32_t(id));
+  if (!data.strips.empty())
+    data.strips.resize(data.tokens.size());
   std::ranges::sort(data.extraEnds);
   auto repeated = std::ranges::unique(data.extraEnds);
   data.extraEnds.erase(repeated.begin(), repeated.end());

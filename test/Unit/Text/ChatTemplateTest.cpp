@@ -1,95 +1,203 @@
-//===- ChatTemplateTest.cpp - Recognising and writing chat templates ------===//
+//===- ChatTemplateTest.cpp - Running chat templates ----------------------===//
+//
+// Inputs/templates.json holds templates in the forms that model families
+// publish, the language piece by piece, and what Jinja makes of them;
+// make_templates.py wrote it.
+//
+//===----------------------------------------------------------------------===//
 #include "TextFixtures.h"
 #include <gtest/gtest.h>
 
 using namespace gptc::text;
 using namespace gptc::text::test;
+using nlohmann::json;
 
-static const std::string loop =
-    "{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + "
-    "'<|im_end|>' + '\\n'}}{% endfor %}{% if add_generation_prompt %}"
-    "{{ '<|im_start|>assistant\\n' }}{% endif %}";
-static const std::string chatml = "{% for message in messages %}" + loop;
-static const std::string withDefault =
-    "{% for message in messages %}{% if loop.first and messages[0]['role'] != "
-    "'system' %}{{ '<|im_start|>system\nBe kind.<|im_end|>\n' }}{% endif %}" +
-    loop;
+static const std::string chatml =
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + "
+    "message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-static std::string render(const std::string &jinja,
-                          std::vector<ChatMessage> messages, bool prompt) {
+static const json &expected() {
+  static const json file =
+      json::parse(readFile(std::string(GPTC_TEXT_INPUTS) + "/templates.json"));
+  return file;
+}
+
+static std::vector<ChatMessage> conversation(const json &messages) {
+  std::vector<ChatMessage> result;
+  for (const json &message : messages)
+    result.push_back({message["role"], message["content"]});
+  return result;
+}
+
+/// The rendered text, or null with a message.
+static json render(const std::string &jinja,
+                   const std::vector<ChatMessage> &messages, bool prompt,
+                   std::string &error) {
+  error.clear();
+  auto chat = ChatTemplate::create(jinja, "<s>", "</s>", error);
+  auto text = chat ? chat->render(messages, prompt, error) : std::nullopt;
+  EXPECT_EQ(text.has_value(), error.empty()) << error;
+  return text ? json(*text) : json();
+}
+
+static std::string refusal(const std::string &jinja) {
   std::string error;
-  auto known = ChatTemplate::recognize(jinja, error);
-  EXPECT_TRUE(known) << error;
-  auto text = known ? known->render(messages, prompt, error) : std::nullopt;
-  EXPECT_TRUE(text) << error;
-  return text.value_or("");
+  EXPECT_TRUE(render(jinja, {{"user", "hi"}}, true, error).is_null()) << jinja;
+  return error;
 }
 
-TEST(ChatTemplate, ChatMl) {
-  EXPECT_EQ(render(chatml, {{"user", "hi"}}, true),
-            "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
-  EXPECT_EQ(render(chatml, {{"user", "a"}, {"assistant", "b"}}, false),
-            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb"
-            "<|im_end|>\n");
+TEST(ChatTemplate, FamiliesAsInJinja) {
+  ASSERT_GE(expected()["families"].size(), 12u);
+  for (const json &family : expected()["families"]) {
+    SCOPED_TRACE(family["name"].get<std::string>());
+    std::string error, own;
+    for (size_t i = 0; i < expected()["conversations"].size(); ++i)
+      for (bool prompt : {false, true})
+        EXPECT_EQ(render(family["template"],
+                         conversation(expected()["conversations"][i]), prompt,
+                         error),
+                  family["expected"][i][prompt ? 1 : 0])
+            << error;
+  }
 }
 
-TEST(ChatTemplate, DefaultSystemMessage) {
-  EXPECT_EQ(render(withDefault, {{"user", "hi"}}, false),
-            "<|im_start|>system\nBe kind.<|im_end|>\n"
-            "<|im_start|>user\nhi<|im_end|>\n");
-  EXPECT_EQ(render(withDefault, {{"system", "No."}, {"user", "hi"}}, false),
-            "<|im_start|>system\nNo.<|im_end|>\n"
-            "<|im_start|>user\nhi<|im_end|>\n");
-}
-
-TEST(ChatTemplate, WritingVariantsAreTheSame) {
-  std::string spaced =
-      "{%- for message in messages -%}\n  {{- \"<|im_start|>\" + "
-      "message['role'] + \"\\n\" + message['content'] + \"<|im_end|>\\n\" }}\n"
-      "{%- endfor %}\n{%- if add_generation_prompt %}\n"
-      "{{- \"<|im_start|>assistant\\n\" }}\n{%- endif %}";
-  EXPECT_EQ(render(spaced, {{"user", "hi"}}, true),
-            render(chatml, {{"user", "hi"}}, true));
-}
-
-TEST(ChatTemplate, OthersAreRefused) {
+TEST(ChatTemplate, LanguageAsInJinja) {
+  ASSERT_GE(expected()["pieces"].size(), 120u);
+  auto messages = conversation(expected()["conversations"][2]);
   std::string error;
-  EXPECT_FALSE(ChatTemplate::recognize("", error));
-  EXPECT_EQ(error,
+  for (const json &piece : expected()["pieces"])
+    EXPECT_EQ(render(piece[0], messages, true, error), piece[1])
+        << piece[0] << ": " << error;
+}
+
+TEST(ChatTemplate, RestIsRefusedInWords) {
+  auto messages = conversation(expected()["conversations"][2]);
+  for (const json &piece : expected()["refused"]) {
+    std::string error;
+    EXPECT_TRUE(render(piece[0], messages, true, error).is_null()) << piece;
+    EXPECT_TRUE(error.starts_with("chat template, line 1: ")) << error;
+  }
+  EXPECT_EQ(refusal(""),
             "the model has no chat template; give the whole prompt as text");
-  for (std::string jinja : {chatml + "x", "{% if tools %}{% endif %}" + chatml,
-                            chatml.substr(0, chatml.size() - 1),
-                            std::string("{{ messages }}"), std::string("'"),
-                            std::string("{%for message in messages%}{%if "
-                                        "loop.first and messages[0]['role'] != "
-                                        "'system'%}{{'<|im_start|>system\n")})
-    EXPECT_FALSE(ChatTemplate::recognize(jinja, error)) << jinja;
-  EXPECT_FALSE(ChatTemplate::recognize("{{ messages }}", error));
-  EXPECT_EQ(error, "the model's chat template is not one that is known (ChatML "
-                   "as in SmolLM2); it starts with '{{ messages }}'; give the "
-                   "whole prompt as text");
+  EXPECT_EQ(refusal("a\n{% macro f() %}"),
+            "chat template, line 2: the tag 'macro' is not supported; expected "
+            "if, for, set, break, continue or generation; give the whole "
+            "prompt as text");
+  EXPECT_EQ(refusal("{{ messages|tojson }}"),
+            "chat template, line 1: the filter 'tojson' of a list, with these "
+            "arguments, is not supported");
+  EXPECT_EQ(refusal("\n\n{{ raise_exception('no ' + messages[0].role) }}"),
+            "chat template, line 3: the template refuses the conversation: no "
+            "user");
+}
+
+TEST(ChatTemplate, HostileTemplatesAreBounded) {
+  auto repeated = [](std::string_view piece, size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i)
+      text += piece;
+    return text;
+  };
+  constexpr size_t many = 50000;
+  // Nesting of every kind: brackets, signs, conditions, chains, blocks.
+  for (std::string_view piece :
+       {"(", "[", "{", "{'a':", "-", "not ", "1 + ", "1 ~ ", "1 * ", "1 and ",
+        "1 or ", "1 if ", "a[", "a(", "a|default(", "1 if 1 else "})
+    EXPECT_NE(refusal("{{ " + repeated(piece, many)), "") << piece;
+  for (std::string_view piece : {".a", "[0]", "(1)", "|trim", " is string",
+                                 " + 1", " ~ 1", " and 1", " * 1", "|d(1)"})
+    EXPECT_NE(refusal("{{ a" + repeated(piece, many) + " }}"), "") << piece;
+  for (std::string_view piece :
+       {"{% if 1 %}", "{% for a in b %}", "{% generation %}"})
+    EXPECT_NE(refusal(repeated(piece, many)), "") << piece;
+  // Values that grow by the power of two, and lists within lists.
+  std::string doubling = "{% set x = 'ab' %}";
+  for (int i = 0; i < 60; ++i)
+    doubling += "{% set x = x + x %}";
+  EXPECT_EQ(refusal(doubling), "chat template, line 1: the template does too "
+                               "much work for this conversation");
+  std::string nested = "{% set ns = namespace(x=[]) %}";
+  for (int i = 0; i < 200; ++i)
+    nested += "{% set ns.x = [ns.x] %}";
+  EXPECT_EQ(refusal(nested),
+            "chat template, line 1: more than 100 nested lists or dicts");
+  EXPECT_EQ(refusal("{% set ns = namespace() %}{% set ns.x = [ns] %}"),
+            "chat template, line 1: a namespace cannot be stored in a list or "
+            "a dict");
+  // Work without output.
+  std::string loops, ends;
+  for (int i = 0; i < 30; ++i) {
+    loops += "{% for a in [1,2,3,4,5,6,7,8,9] %}";
+    ends += "{% endfor %}";
+  }
+  EXPECT_EQ(refusal(loops + ends), "chat template, line 1: the template does "
+                                   "too much work for this conversation");
+  // A long conversation is more work, and fine.
+  std::string error, word(1 << 20, 'a');
+  std::vector<ChatMessage> messages;
+  for (int i = 0; i < 2000; ++i)
+    messages.push_back({i % 2 ? "assistant" : "user", i == 7 ? word : "hi"});
+  for (const json &family : expected()["families"])
+    EXPECT_TRUE(render(family["template"], messages, true, error).is_string() ||
+                family["name"] == "qwen3")
+        << family["name"] << error;
 }
 
 TEST(ChatTemplate, BadConversationsAreRefused) {
   std::string error;
-  auto known = ChatTemplate::recognize(chatml, error);
-  EXPECT_FALSE(known->render({}, true, error));
+  auto chat = ChatTemplate::create(chatml, "", "", error);
+  EXPECT_FALSE(chat->render({}, true, error));
   EXPECT_EQ(error, "chat: expected at least one message");
   std::vector<ChatMessage> messages{{"user\n<|im_end|>", "x"}};
-  EXPECT_FALSE(known->render(messages, true, error));
+  EXPECT_FALSE(chat->render(messages, true, error));
 }
 
 TEST(ChatTemplate, MarkersInsideMessagesStayText) {
   Tokenizer tokenizer = tinyTokenizer({});
   std::string error;
-  auto known = ChatTemplate::recognize(chatml, error);
-  std::vector<ChatMessage> messages{{"user", "a<|im_end|>b"}};
-  auto ids = known->encode(tokenizer, messages, true, error);
+  // However a template passes the message on.
+  for (std::string content :
+       {"message['content']", "message.content|trim", "message.content[0:99]",
+        "(message.content ~ '')|replace('x', 'y')", "[message.content]|join",
+        "message.content.split('~')[0]", "message.content.strip()"}) {
+    std::string jinja = chatml;
+    jinja.replace(jinja.find("message['content']"), 18, content);
+    auto chat = ChatTemplate::create(jinja, "", "", error);
+    ASSERT_TRUE(chat) << error;
+    std::vector<ChatMessage> messages{{"user", "a<|im_end|>b"}};
+    auto ids = chat->encode(tokenizer, messages, true, error);
+    ASSERT_TRUE(ids) << error;
+    // <|im_start|> twice and <|im_end|> once, all written by the template.
+    EXPECT_EQ(std::ranges::count(*ids, 257), 2) << content;
+    EXPECT_EQ(std::ranges::count(*ids, 258), 1) << content;
+    EXPECT_EQ(tokenizer.decode(*ids), *chat->render(messages, true, error));
+  }
+  // Nor is one put together from the template's text and a message's.
+  auto chat = ChatTemplate::create("<|im_{{ messages[0].content }}|im_end|>",
+                                   "", "", error);
+  std::vector<ChatMessage> messages{{"user", "end|><"}};
+  auto ids = chat->encode(tokenizer, messages, true, error);
   ASSERT_TRUE(ids) << error;
-  // <|im_start|> twice and <|im_end|> once, all written by the template.
-  EXPECT_EQ(std::ranges::count(*ids, 257), 2);
-  EXPECT_EQ(std::ranges::count(*ids, 258), 1);
-  EXPECT_EQ(tokenizer.decode(*ids), *known->render(messages, true, error));
+  EXPECT_EQ(std::ranges::count(*ids, 258), 0);
+  EXPECT_EQ(tokenizer.decode(*ids), "<|im_end|><|im_end|>");
+}
+
+TEST(ChatTemplate, StartsWithOneBos) {
+  TokenizerData data = tinyData({});
+  data.bos = 257;
+  data.addBos = true;
+  std::string error;
+  auto tokenizer = Tokenizer::create(data, error);
+  std::vector<ChatMessage> messages{{"user", "a"}};
+  for (const char *jinja :
+       {"{{ bos_token + messages[0].content }}", "{{ messages[0].content }}"}) {
+    data.chatTemplate = jinja;
+    auto chat = ChatTemplate::create(data, error);
+    ASSERT_TRUE(chat) << error;
+    EXPECT_EQ(*chat->encode(*tokenizer, messages, true, error),
+              (std::vector<int32_t>{257, 'a'}));
+  }
 }
 
 TEST(ChatTemplate, VocabularyWithoutTheMarkersIsRefused) {
@@ -97,9 +205,9 @@ TEST(ChatTemplate, VocabularyWithoutTheMarkersIsRefused) {
   data.kinds[258] = TokenKind::Unused;
   std::string error;
   auto tokenizer = Tokenizer::create(data, error);
-  auto known = ChatTemplate::recognize(chatml, error);
+  auto chat = ChatTemplate::create(chatml, "", "", error);
   std::vector<ChatMessage> messages{{"user", "a"}};
-  EXPECT_FALSE(known->encode(*tokenizer, messages, true, error));
+  EXPECT_FALSE(chat->encode(*tokenizer, messages, true, error));
   EXPECT_EQ(error,
             "chat: the vocabulary lacks the template's token '<|im_end|>'");
 }

@@ -57,12 +57,32 @@ TEST(GgufImport, UndoesTheByteAlphabet) {
 }
 
 TEST(GgufImport, RefusesByName) {
+  EXPECT_EQ(ggufError([](auto &g) { g.model = "bert"; }),
+            "tokenizer.ggml.model: 'bert' is not supported; expected 'gpt2' "
+            "(byte-level BPE), 'llama' (SentencePiece BPE) or 't5' (unigram)");
+  EXPECT_EQ(ggufError([](auto &g) { g.pre = "tekken"; }),
+            "tokenizer.ggml.pre: 'tekken' is not supported; expected 'gpt-2', "
+            "'smollm', 'llama-bpe' or 'qwen2'");
   EXPECT_EQ(ggufError([](auto &g) { g.model = "llama"; }),
-            "tokenizer.ggml.model: 'llama' is not supported; expected 'gpt2' "
-            "(byte-level BPE)");
-  EXPECT_EQ(ggufError([](auto &g) { g.pre = "qwen2"; }),
-            "tokenizer.ggml.pre: 'qwen2' is not supported; expected 'gpt-2', "
-            "'smollm' or 'llama-bpe'");
+            "tokenizer.ggml.scores: expected 8 entries, one for each token, "
+            "got 0");
+  EXPECT_EQ(ggufError([](auto &g) {
+              g.model = "t5";
+              g.hasCharacterMap = true;
+            }),
+            "tokenizer.ggml.precompiled_charsmap: character maps are not "
+            "supported");
+  EXPECT_EQ(ggufError([](auto &g) {
+              g.model = "t5";
+              g.removeExtraSpaces = true;
+            }),
+            "tokenizer.ggml.remove_extra_whitespaces: true is not supported");
+  EXPECT_EQ(ggufError([](auto &g) {
+              g.model = "llama";
+              g.scores.resize(8);
+            }),
+            "byte fallback: expected a token for each of the 256 bytes, found "
+            "none for 0x00");
   EXPECT_EQ(ggufError([](auto &g) { g.tokenTypes.pop_back(); }),
             "tokenizer.ggml.token_type: expected 8 entries, one for each "
             "token, got 7");
@@ -91,6 +111,57 @@ TEST(GgufImport, RefusesByName) {
   EXPECT_EQ(ggufError([](auto &g) { g.tokens = {}, g.tokenTypes = {}; }),
             "tokenizer.ggml.merges: merge 0 ('\xc4\xa0' 'a'): '\xc4\xa0' is "
             "not in the vocabulary");
+}
+
+TEST(GgufImport, ReadsSentencePiece) {
+  GgufTokenizer gguf;
+  gguf.model = "llama";
+  gguf.tokens = {"<unk>",
+                 "<s>",
+                 "</s>",
+                 "\xe2\x96\x81",
+                 "a",
+                 "\xe2\x96\x81"
+                 "a",
+                 "\xe2\x96\x81\xe2\x96\x81"};
+  gguf.tokenTypes = {2, 3, 3, 1, 1, 1, 4};
+  gguf.scores = {0, 0, 0, -3, -2, -1, 0};
+  gguf.bos = 1;
+  gguf.eos = 2;
+  std::string error;
+  auto data = tokenizerFromGguf(gguf, error);
+  ASSERT_TRUE(data) << error;
+  EXPECT_EQ(data->model, "sentencepiece-bpe");
+  EXPECT_EQ(data->tokens, (std::vector<std::string>{"<unk>", "<s>", "</s>", " ",
+                                                    "a", " a", "  "}));
+  EXPECT_EQ(data->unk, 0);
+  // What llama.cpp takes absent keys for.
+  EXPECT_TRUE(data->addBos);
+  EXPECT_FALSE(data->addEos);
+  EXPECT_EQ(data->spacePrefix, SpacePrefix::EachSection);
+  EXPECT_FALSE(data->byteFallback);
+  auto tokenizer = Tokenizer::create(*data, error);
+  EXPECT_EQ(*tokenizer->encodePrompt("a  a", error),
+            (std::vector<int32_t>{1, 5, 6, 5}));
+  gguf.model = "t5";
+  gguf.addSpacePrefix = false;
+  data = tokenizerFromGguf(gguf, error);
+  ASSERT_TRUE(data) << error;
+  EXPECT_EQ(data->model, "unigram");
+  EXPECT_FALSE(data->addBos);
+  EXPECT_TRUE(data->addEos);
+  EXPECT_EQ(data->spacePrefix, SpacePrefix::None);
+  gguf.addBos = true;
+  gguf.addEos = false;
+  gguf.unk = 4;
+  data = tokenizerFromGguf(gguf, error);
+  EXPECT_TRUE(data->addBos);
+  EXPECT_FALSE(data->addEos);
+  EXPECT_EQ(data->unk, 4);
+  gguf.unk = 7;
+  EXPECT_FALSE(tokenizerFromGguf(gguf, error));
+  EXPECT_EQ(error, "tokenizer.ggml.unknown_token_id: expected an id below 7, "
+                   "got 7");
 }
 
 //===----------------------------------------------------------------------===//
@@ -208,19 +279,23 @@ TEST(HuggingFaceImport, PostProcessorAndConfig) {
 }
 
 TEST(HuggingFaceImport, RefusesByName) {
-  EXPECT_EQ(hfError([](json &f) { f["normalizer"] = {{"type", "NFC"}}; }),
-            "tokenizer.json: normalizer: 'NFC' is not supported; expected "
-            "none");
+  EXPECT_EQ(hfError([](json &f) {
+              f["normalizer"] = {{"type", "NFKC"}};
+            }),
+            "tokenizer.json: normalizer: [{\"type\":\"NFKC\"}] is not "
+            "supported; expected none or NFC beside ByteLevel");
   EXPECT_EQ(hfError([](json &f) { f["model"]["type"] = "WordPiece"; }),
             "tokenizer.json: model: type \"WordPiece\" is not supported; "
             "expected BPE");
   EXPECT_EQ(hfError([](json &f) { f["model"]["byte_fallback"] = true; }),
-            "tokenizer.json: model: byte_fallback is not supported; expected "
-            "byte-level BPE");
+            "tokenizer.json: model: byte_fallback is not supported beside "
+            "ByteLevel");
   EXPECT_EQ(hfError([](json &f) { f["model"]["dropout"] = 0.1; }),
             "tokenizer.json: model: dropout is not supported");
-  EXPECT_EQ(hfError([](json &f) { f["added_tokens"][0]["lstrip"] = true; }),
-            "tokenizer.json: added_tokens: '<s>': lstrip is not supported");
+  EXPECT_EQ(
+      hfError([](json &f) { f["added_tokens"][0]["single_word"] = true; }),
+      "tokenizer.json: added_tokens: '<s>': single_word is not "
+      "supported");
   EXPECT_EQ(hfError([](json &f) { f["added_tokens"][0]["id"] = 1 << 30; }),
             "tokenizer.json: added_tokens: expected an id below 1036, got "
             "1073741824");
@@ -233,9 +308,11 @@ TEST(HuggingFaceImport, RefusesByName) {
             "tokenizer.json: model.merges: merge 0: expected \"left right\" or "
             "two strings");
   EXPECT_EQ(
-      hfError([](json &f) { f["post_processor"] = {{"type", "Bert"}}; }),
+      hfError([](json &f) {
+        f["post_processor"] = {{"type", "Bert"}};
+      }),
       "tokenizer.json: post_processor: this Bert is not supported; expected "
-      "ByteLevel or a template that puts one token in front");
+      "ByteLevel or a template that puts one token in front or at the end");
   json spaced = byteLevel();
   spaced["add_prefix_space"] = true;
   EXPECT_NE(hfError([&](json &f) {
@@ -248,29 +325,142 @@ TEST(HuggingFaceImport, RefusesByName) {
             std::string::npos);
 }
 
+static json sentencePieceExample(bool unigram) {
+  json mark = "\u2581";
+  json file = {
+      {"added_tokens",
+       {{{"id", 0}, {"content", "<unk>"}, {"special", true}},
+        {{"id", 5}, {"content", "<s>"}, {"special", true}, {"lstrip", true}},
+        {{"id", 6}, {"content", "u"}, {"normalized", false}}}},
+      {"normalizer",
+       {{"type", "Sequence"},
+        {"normalizers",
+         {{{"type", "Prepend"}, {"prepend", mark}},
+          {{"type", "Replace"},
+           {"pattern", {{"String", " "}}},
+           {"content", mark}}}}}},
+      {"pre_tokenizer", nullptr},
+      {"post_processor",
+       {{"type", "TemplateProcessing"},
+        {"single",
+         {{{"SpecialToken", {{"id", "<s>"}}}},
+          {{"Sequence", {{"id", "A"}}}},
+          {{"SpecialToken", {{"id", "<s>"}}}}}}}},
+      {"decoder",
+       {{"type", "Sequence"},
+        {"decoders",
+         {{{"type", "Replace"},
+           {"pattern", {{"String", mark}}},
+           {"content", " "}},
+          {{"type", "ByteFallback"}},
+          {{"type", "Fuse"}},
+          {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}}},
+      {"model",
+       {{"type", "BPE"},
+        {"unk_token", "<unk>"},
+        {"vocab",
+         {{"<unk>", 0}, {"\u2581", 1}, {"a", 2}, {"\u2581a", 3}, {" ", 4}}},
+        {"merges", {"\u2581 a"}}}}};
+  if (unigram) {
+    file["normalizer"] = nullptr;
+    file["pre_tokenizer"] = {{"type", "Metaspace"},
+                             {"replacement", mark},
+                             {"prepend_scheme", "first"},
+                             {"split", false}};
+    file["model"] = {
+        {"type", "Unigram"}, {"unk_id", 0}, {"vocab", json::array()}};
+    for (auto [text, score] :
+         std::initializer_list<std::pair<const char *, double>>{{"<unk>", 0},
+                                                                {"\u2581", -3},
+                                                                {"a", -2},
+                                                                {"\u2581a", -1},
+                                                                {" ", -9}})
+      file["model"]["vocab"].push_back(json::array({text, score}));
+  }
+  return file;
+}
+
+TEST(HuggingFaceImport, ReadsSentencePiece) {
+  std::string error;
+  auto bpe = import(sentencePieceExample(false), error);
+  ASSERT_TRUE(bpe) << error;
+  EXPECT_EQ(bpe->model, "sentencepiece-bpe");
+  EXPECT_EQ(bpe->tokens, (std::vector<std::string>{"<unk>", " ", "a", " a", " ",
+                                                   "<s>", "u"}));
+  EXPECT_EQ(bpe->kinds[4], TokenKind::Unused); // no text is written so
+  EXPECT_EQ(bpe->merges, (std::vector<Merge>{{1, 2, 3}}));
+  EXPECT_EQ(bpe->strips, (std::vector<uint8_t>{0, 0, 0, 0, 0, stripLeft, 0}));
+  EXPECT_EQ(bpe->spacePrefix, SpacePrefix::EachSection);
+  EXPECT_TRUE(bpe->addBos && bpe->addEos);
+  EXPECT_EQ(bpe->unk, 0);
+  auto unigram = import(sentencePieceExample(true), error);
+  ASSERT_TRUE(unigram) << error;
+  EXPECT_EQ(unigram->model, "unigram");
+  EXPECT_EQ(unigram->scores, (std::vector<float>{0, -3, -2, -1, -9, 0, 0}));
+  EXPECT_EQ(unigram->spacePrefix, SpacePrefix::FirstUnlessSpace);
+  EXPECT_FALSE(unigram->splitAtSpaces);
+  auto refused = [&](bool unigram, auto change) {
+    json file = sentencePieceExample(unigram);
+    change(file);
+    EXPECT_FALSE(import(file, error));
+    return error;
+  };
+  EXPECT_EQ(refused(false,
+                    [](json &f) { f["added_tokens"][2]["normalized"] = true; }),
+            "tokenizer.json: added_tokens: 'u': normalized is not supported "
+            "beside a normalizer that puts a space in front");
+  EXPECT_EQ(refused(false,
+                    [](json &f) {
+                      f["decoder"] = {{"type", "CTC"}};
+                    }),
+            "tokenizer.json: decoder: [{\"type\":\"CTC\"}] is not supported; "
+            "expected Replace, ByteFallback, Fuse, Strip or Metaspace, for "
+            "U+2581");
+  EXPECT_EQ(
+      refused(true,
+              [](json &f) {
+                f["normalizer"] = {{"type", "Precompiled"}};
+              }),
+      "tokenizer.json: normalizer: [{\"type\":\"Precompiled\"}] is not "
+      "supported; expected none, or Prepend and Replace of spaces by U+2581");
+  EXPECT_EQ(refused(true, [](json &f) { f["model"]["vocab"][1] = "x"; }),
+            "tokenizer.json: model.vocab: token 1: expected a text and a "
+            "score");
+  EXPECT_EQ(refused(true, [](json &f) { f["model"]["unk_id"] = 5; }),
+            "tokenizer.json: model.unk_id: expected an id below 5, got 5");
+  EXPECT_EQ(refused(false, [](json &f) { f["model"]["unk_token"] = "?"; }),
+            "tokenizer.json: model.unk_token: '?' is not in the vocabulary");
+  EXPECT_EQ(refused(false, [](json &f) { f["model"]["byte_fallback"] = true; }),
+            "tokenizer.json: byte fallback: expected a token for each of the "
+            "256 bytes, found none for 0x00");
+}
+
 TEST(HuggingFaceImport, SurvivesWrongTypesEverywhere) {
   // Each member in turn replaced by values of other types: a result or a
   // message, never an exception.
-  const json others[] = {nullptr,
-                         1,
-                         "x",
-                         json::array(),
-                         json::object(),
-                         true,
-                         json::array({1, "x", nullptr})};
-  json paths = hfExample().flatten();
-  std::vector<json::json_pointer> places;
-  for (const auto &item : paths.items())
-    for (json::json_pointer at(item.key()); !at.empty(); at.pop_back())
-      places.push_back(at);
-  for (const auto &at : places)
-    for (const json &other : others) {
-      json file = hfExample();
-      file[at] = other;
-      std::string error;
-      if (!import(file, error))
-        EXPECT_FALSE(error.empty()) << file.dump();
-    }
+  for (const json &whole :
+       {hfExample(), sentencePieceExample(false), sentencePieceExample(true)}) {
+    const json others[] = {nullptr,
+                           1,
+                           "x",
+                           json::array(),
+                           json::object(),
+                           true,
+                           json::array({1, "x", nullptr})};
+    json paths = whole.flatten();
+    std::vector<json::json_pointer> places;
+    for (const auto &item : paths.items())
+      for (json::json_pointer at(item.key()); !at.empty(); at.pop_back())
+        places.push_back(at);
+    for (const auto &at : places)
+      for (const json &other : others) {
+        json file = whole;
+        file[at] = other;
+        std::string error;
+        if (!import(file, error))
+          EXPECT_FALSE(error.empty()) << file.dump();
+      }
+  }
 }
 
 TEST(StrictJson, RefusesDuplicatesDepthAndRubbish) {

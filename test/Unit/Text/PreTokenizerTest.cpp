@@ -47,6 +47,12 @@ TEST(PreTokenizer, Llama3) {
                     " bar", "  "}));
 }
 
+TEST(PreTokenizer, Qwen2) {
+  EXPECT_EQ(cut("qwen2", "Don'T 123 (foo)\r\n\n  bar  "),
+            (Pieces{"Don", "'T", " ", "1", "2", "3", " (", "foo", ")\r\n\n",
+                    " ", " bar", "  "}));
+}
+
 TEST(PreTokenizer, InvalidBytesAreSymbols) {
   EXPECT_EQ(cut("gpt2", "ab\xff\x80 c"), (Pieces{"ab", "\xff\x80", " c"}));
   EXPECT_EQ(cut("gpt2", "a\xe2\x82"), (Pieces{"a", "\xe2\x82"}));

@@ -60,8 +60,14 @@ std::optional<TokenizerData> tokenizerDataFromGgufFile(const std::string &path,
   gguf.bos = id("tokenizer.ggml.bos_token_id");
   gguf.eos = id("tokenizer.ggml.eos_token_id");
   gguf.pad = id("tokenizer.ggml.padding_token_id");
-  if (auto add = metadata.booleanOr("tokenizer.ggml.add_bos_token", false))
+  gguf.unk = id("tokenizer.ggml.unknown_token_id");
+  if (auto scores = metadata.array("tokenizer.ggml.scores"))
+    for (uint64_t i = 0; i < (*scores)->count; ++i)
+      gguf.scores.push_back(float((*scores)->realAt(i)));
+  if (auto add = metadata.boolean("tokenizer.ggml.add_bos_token"))
     gguf.addBos = *add;
+  if (auto add = metadata.booleanOr("tokenizer.ggml.add_space_prefix", true))
+    gguf.addSpacePrefix = *add;
   return tokenizerFromGguf(gguf, error);
 }
 

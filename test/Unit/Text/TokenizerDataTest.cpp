@@ -1,5 +1,6 @@
 //===- TokenizerDataTest.cpp - The file form and what it refuses ----------===//
 #include "TextFixtures.h"
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace gptc::text;
@@ -27,10 +28,103 @@ static std::vector<uint8_t> resealed(std::vector<uint8_t> file) {
   return file;
 }
 
+/// A SentencePiece vocabulary in which no member has its default.
+static TokenizerData sentencePieceExample() {
+  TokenizerData data = example();
+  data.model = "sentencepiece-bpe";
+  data.pre = "";
+  data.nfc = data.addEos = data.fuseUnk = data.splitAtSpaces = true;
+  data.ignoreMerges = data.byteFallback = true;
+  data.unk = 1;
+  data.eos = 2;
+  data.spacePrefix = SpacePrefix::FirstUnlessSpace;
+  for (int byte = 0; byte < 256; ++byte)
+    data.kinds[byte] = TokenKind::Byte;
+  data.merges.clear();
+  for (size_t id = 0; id < data.tokens.size(); ++id) {
+    data.scores.push_back(-0.5f * float(id));
+    data.strips.push_back(data.kinds[id] == TokenKind::Control ? stripRight
+                                                               : 0);
+  }
+  return data;
+}
+
+TEST(TokenizerData, FileFormKeepsSentencePiece) {
+  std::string error;
+  TokenizerData data = sentencePieceExample();
+  for (const char *model : {"sentencepiece-bpe", "unigram"}) {
+    data.model = model;
+    auto file = serialize(data);
+    auto back = parse(file, error);
+    ASSERT_TRUE(back) << error;
+    EXPECT_TRUE(*back == data);
+    for (size_t at = 24; at + 4 <= file.size(); ++at) {
+      auto hostile = file;
+      for (size_t i = 0; i < 4; ++i)
+        hostile[at + i] = 0xff;
+      if (auto changed = parse(resealed(hostile), error))
+        EXPECT_TRUE(validate(*changed, error)) << error;
+    }
+    for (size_t length = 24; length < file.size(); ++length) {
+      auto cut = file;
+      cut.resize(length);
+      ASSERT_FALSE(parse(resealed(cut), error)) << length;
+    }
+  }
+}
+
+TEST(TokenizerData, InconsistentSentencePieceIsRefused) {
+  std::string error;
+  auto refused = [&](auto change) {
+    TokenizerData data = sentencePieceExample();
+    EXPECT_TRUE(validate(data, error)) << error;
+    change(data);
+    error.clear();
+    EXPECT_FALSE(validate(data, error));
+    return error;
+  };
+  EXPECT_EQ(refused([](auto &d) { d.scores.pop_back(); }),
+            "expected a score for each of 262 tokens, got 261");
+  EXPECT_EQ(refused([](auto &d) {
+              d.model = "unigram";
+              d.scores.clear();
+            }),
+            "expected a score for each of 262 tokens, got 0");
+  EXPECT_EQ(refused([](auto &d) { d.scores[7] = NAN; }),
+            "token 7: expected a finite score, got nan");
+  EXPECT_EQ(refused([](auto &d) { d.scores[7] = -INFINITY; }),
+            "token 7: expected a finite score, got -inf");
+  EXPECT_EQ(refused([](auto &d) {
+              d.merges = {{'a', 'b', 256}};
+            }),
+            "expected merges or scores, got both");
+  EXPECT_EQ(refused([](auto &d) { d.kinds[9] = TokenKind::Normal; }),
+            "byte fallback: expected a token for each of the 256 bytes, found "
+            "none for 0x09");
+  EXPECT_EQ(refused([](auto &d) { d.strips.pop_back(); }),
+            "expected no strip rules or one for each of 262 tokens, got 261");
+  EXPECT_EQ(refused([](auto &d) { d.strips[0] = stripLeft; }),
+            "token 0: unexpected strip rule 1");
+  EXPECT_EQ(refused([](auto &d) { d.strips[258] = 4; }),
+            "token 258: unexpected strip rule 4");
+  EXPECT_EQ(refused([](auto &d) { d.spacePrefix = SpacePrefix(9); }),
+            "unknown rule 9 for the space in front");
+  EXPECT_EQ(refused([](auto &d) { d.unk = 262; }),
+            "unknown-token id 262 is outside the vocabulary of 262 tokens");
+  EXPECT_EQ(refused([](auto &d) { d.eos = -1; }),
+            "the tokenizer adds eos to every prompt but names no eos token");
+  EXPECT_EQ(refused([](auto &d) {
+              d.model = "bpe";
+              d.pre = "gpt2";
+            }),
+            "byte-level BPE has neither unknown characters nor rules for "
+            "spaces");
+}
+
 TEST(TokenizerData, FileFormRoundTrips) {
   std::string error;
   auto file = serialize(example());
-  EXPECT_EQ(std::string(file.begin(), file.begin() + 8), "GPTCTOK1");
+  EXPECT_EQ(std::string(file.begin(), file.begin() + 8), "GPTCTOK2");
   auto back = parse(file, error);
   ASSERT_TRUE(back) << error;
   EXPECT_TRUE(*back == example());
@@ -41,7 +135,7 @@ TEST(TokenizerData, DamagedFilesAreRefused) {
   auto file = serialize(example());
   EXPECT_FALSE(parse({}, error));
   EXPECT_EQ(error, "tokenizer file: expected a header starting with "
-                   "'GPTCTOK1'; the file is damaged or of another version, "
+                   "'GPTCTOK2'; the file is damaged or of another version, "
                    "compile the package again");
   for (size_t length = 0; length < file.size(); ++length)
     ASSERT_FALSE(parse(std::span(file).first(length), error)) << length;
@@ -83,10 +177,13 @@ TEST(TokenizerData, InconsistentDataIsRefused) {
     return error;
   };
   EXPECT_EQ(refused([](auto &d) { d.model = "unigram"; }),
-            "tokenizer model 'unigram' is not supported; expected 'bpe'");
+            "expected no pre-tokenizer for the model 'unigram', got 'smollm'");
+  EXPECT_EQ(refused([](auto &d) { d.model = "wordpiece"; }),
+            "tokenizer model 'wordpiece' is not supported; expected 'bpe', "
+            "'sentencepiece-bpe' or 'unigram'");
   EXPECT_EQ(refused([](auto &d) { d.pre = "gpt-2"; }),
-            "pre-tokenizer 'gpt-2' is not supported; expected 'gpt2', 'smollm' "
-            "or 'llama3'");
+            "pre-tokenizer 'gpt-2' is not supported; expected 'gpt2', "
+            "'smollm', 'llama3' or 'qwen2'");
   EXPECT_EQ(refused([](auto &d) { d.kinds.pop_back(); }),
             "expected one kind for each of 262 tokens, got 261");
   EXPECT_EQ(refused([](auto &d) { d.bos = 262; }),
@@ -114,5 +211,6 @@ TEST(TokenizerData, PreTokenizerNames) {
   EXPECT_EQ(canonicalPreTokenizer("gpt-2"), "gpt2");
   EXPECT_EQ(canonicalPreTokenizer("llama-bpe"), "llama3");
   EXPECT_EQ(canonicalPreTokenizer("smollm"), "smollm");
-  EXPECT_EQ(canonicalPreTokenizer("qwen2"), std::nullopt);
+  EXPECT_EQ(canonicalPreTokenizer("qwen2"), "qwen2");
+  EXPECT_EQ(canonicalPreTokenizer("bert"), std::nullopt);
 }

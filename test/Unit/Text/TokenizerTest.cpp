@@ -98,7 +98,7 @@ TEST(Tokenizer, MissingByteIsNamed) {
 
 TEST(Tokenizer, RandomBytesComeBack) {
   SplitMix64 random(7);
-  for (const char *pre : {"gpt2", "smollm", "llama3"}) {
+  for (const char *pre : {"gpt2", "smollm", "llama3", "qwen2"}) {
     Tokenizer tokenizer =
         tinyTokenizer({{" ", " "}, {"  ", "  "}, {"a", "b"}}, pre);
     for (int round = 0; round < 300; ++round) {
@@ -117,26 +117,161 @@ TEST(Tokenizer, RandomBytesComeBack) {
   }
 }
 
+/// The same vocabulary for the SentencePiece models, every byte a byte token
+/// and every character of one byte a token.
+static Tokenizer sentencePiece(TokenizerData data, const std::string &model) {
+  data.pre = "";
+  data.model = model;
+  data.byteFallback = true;
+  data.spacePrefix = SpacePrefix::EachSection;
+  if (model != "sentencepiece-bpe" || data.ignoreMerges) {
+    data.merges.clear();
+    for (const std::string &token : data.tokens)
+      data.scores.push_back(-10.0f / float(1 + token.size()));
+  }
+  data.ignoreMerges = false;
+  for (int byte = 0; byte < 256; ++byte) {
+    data.tokens.emplace_back(1, char(byte));
+    data.kinds.push_back(TokenKind::Byte);
+    if (!data.scores.empty())
+      data.scores.push_back(0);
+    if (byte >= 128) // no character
+      data.kinds[byte] = TokenKind::Unused;
+  }
+  std::string error;
+  auto tokenizer = Tokenizer::create(std::move(data), error);
+  EXPECT_TRUE(tokenizer) << error;
+  return std::move(*tokenizer);
+}
+
 TEST(Tokenizer, LongRunsTakeLinearTime) {
   constexpr size_t length = 1 << 20;
   std::vector<std::pair<std::string, std::string>> merges;
   for (std::string c : {"a", " "})
     for (std::string run = c; run.size() < 64; run += run)
       merges.push_back({run, run});
-  for (const char *pre : {"gpt2", "smollm", "llama3"}) {
-    Tokenizer tokenizer = tinyTokenizer(merges, pre);
-    for (std::string_view unit : {"a", " ", "1", "!", "\n", "\xff", "<|en"}) {
+  std::vector<std::pair<std::string, Tokenizer>> tokenizers;
+  for (const char *pre : {"gpt2", "smollm", "llama3", "qwen2"})
+    tokenizers.emplace_back(pre, tinyTokenizer(merges, pre));
+  TokenizerData data = tinyData(merges);
+  tokenizers.emplace_back("merges", sentencePiece(data, "sentencepiece-bpe"));
+  tokenizers.emplace_back("unigram", sentencePiece(data, "unigram"));
+  data.ignoreMerges = true;
+  tokenizers.emplace_back("scores", sentencePiece(data, "sentencepiece-bpe"));
+  for (const auto &[name, tokenizer] : tokenizers)
+    for (std::string_view unit : {"a", " ", "1", "!", "\n", "\xff", "<|en",
+                                  "\xcc\x81", "\xe2\x96\x81", " \n"}) {
       std::string text;
       while (text.size() < length)
         text += unit;
       std::clock_t start = std::clock(); // of the CPU, whatever else runs
       auto ids = encode(tokenizer, text, true);
       double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
-      EXPECT_EQ(tokenizer.decode(ids), text);
+      if (unit != "\xe2\x96\x81")
+        EXPECT_EQ(tokenizer.decode(ids), text) << name;
       // Quadratic time would be hours.
-      EXPECT_LT(seconds, 10) << pre << " '" << unit << "'";
+      EXPECT_LT(seconds, 10) << name << " '" << unit << "'";
     }
+}
+
+TEST(Tokenizer, SpecialTokensSwallowSpace) {
+  TokenizerData data = tinyData({});
+  data.strips.resize(data.tokens.size());
+  data.strips[256] = stripLeft;              // <|end|>
+  data.strips[257] = stripRight;             // <|im_start|>
+  data.strips[258] = stripLeft | stripRight; // <|im_end|>
+  std::string error;
+  auto tokenizer = Tokenizer::create(data, error);
+  EXPECT_EQ(encode(*tokenizer, "a \t<|end|> b", true),
+            (Ids{'a', 256, ' ', 'b'}));
+  EXPECT_EQ(encode(*tokenizer, " <|im_start|>\n\xc2\xa0 b", true),
+            (Ids{' ', 257, 'b'}));
+  EXPECT_EQ(encode(*tokenizer, " <|im_end|> <|im_end|>  ", true),
+            (Ids{258, 258}));
+  EXPECT_EQ(encode(*tokenizer, " <|end|>", false).size(), 8u);
+  EXPECT_FALSE(tokenizer->isLossless());
+}
+
+TEST(Tokenizer, SpacesInFront) {
+  std::string error;
+  struct Case {
+    SpacePrefix rule;
+    std::string_view text, seen; // as bytes of the tokens
+  };
+  for (auto [rule, text, seen] :
+       {Case{SpacePrefix::None, "a<|end|>b", "a<|end|>b"},
+        Case{SpacePrefix::EachSection, "a<|end|> b", " a<|end|>  b"},
+        Case{SpacePrefix::EachSection, "<|end|>", "<|end|>"},
+        Case{SpacePrefix::EachUnlessSpace, "a<|end|> b", " a<|end|> b"},
+        Case{SpacePrefix::FirstUnlessSpace, "a<|end|>b", " a<|end|>b"},
+        Case{SpacePrefix::FirstUnlessSpace, " a<|end|>b", " a<|end|>b"},
+        Case{SpacePrefix::FirstUnlessSpace, "<|end|>b", "<|end|>b"},
+        Case{SpacePrefix::None,
+             "\xe2\x96\x81"
+             "a",
+             " a"}}) {
+    TokenizerData data = tinyData({});
+    data.model = "sentencepiece-bpe";
+    data.pre = "";
+    data.spacePrefix = rule;
+    auto tokenizer = Tokenizer::create(data, error);
+    std::string bytes;
+    for (int32_t id : encode(*tokenizer, text, true))
+      bytes += tokenizer->tokenBytes(id);
+    EXPECT_EQ(bytes, seen);
   }
+}
+
+TEST(Tokenizer, CharactersWithoutAToken) {
+  TokenizerData data = tinyData({});
+  data.model = "sentencepiece-bpe";
+  data.pre = "";
+  data.kinds['y'] = data.kinds['z'] = TokenKind::Unused;
+  std::string error;
+  auto tokenizer = Tokenizer::create(data, error);
+  EXPECT_FALSE(tokenizer->encode("az", false, error));
+  EXPECT_EQ(error, "text: the vocabulary has no token for U+007A, no byte "
+                   "tokens and no unknown token; remove it from the text");
+  EXPECT_FALSE(tokenizer->isLossless());
+  data.unk = '?';
+  tokenizer = Tokenizer::create(data, error);
+  EXPECT_EQ(encode(*tokenizer, "zyaz"), (Ids{'?', '?', 'a', '?'}));
+  data.fuseUnk = true;
+  tokenizer = Tokenizer::create(data, error);
+  EXPECT_EQ(encode(*tokenizer, "zyaz\xf0\x9f\x98\x80"), (Ids{'?', 'a', '?'}));
+}
+
+TEST(Tokenizer, PartsAreOneText) {
+  Tokenizer tokenizer = tinyTokenizer({{"a", "b"}});
+  std::string error;
+  auto parts = [&](std::vector<TextPart> parts) {
+    return *tokenizer.encode(parts, error);
+  };
+  EXPECT_EQ(parts({{"a", true}, {"b", false}}), (Ids{256}));
+  int32_t end = tokenizer.specialId("<|end|>");
+  EXPECT_EQ(parts({{"<|e", true}, {"nd|>", true}}), (Ids{end}));
+  EXPECT_EQ(parts({{"<|e", true}, {"nd|>", false}}).size(), 7u);
+  EXPECT_EQ(parts({{"<|e", false}, {"nd|>", true}}).size(), 7u);
+  EXPECT_EQ(parts({{"", true}, {"<|end|>", true}, {"", false}, {"a", true}}),
+            (Ids{end, 'a'}));
+  EXPECT_EQ(parts({}), (Ids{}));
+}
+
+TEST(Tokenizer, NormalFormC) {
+  TokenizerData data = tinyData({});
+  data.nfc = true;
+  std::string error;
+  auto tokenizer = Tokenizer::create(data, error);
+  // Composed, reordered, Hangul, a singleton, an exclusion, bytes of no
+  // character in between (Unicode's NormalizationTest has more).
+  for (auto [text, normal] : std::vector<std::pair<std::string, std::string>>{
+           {"e\xcc\x81", "\xc3\xa9"},
+           {"a\xcc\x87\xcc\xa3", "\xe1\xba\xa1\xcc\x87"},
+           {"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xed\x95\x9c"},
+           {"\xe2\x84\xab", "\xc3\x85"},
+           {"\xe0\xa5\x98", "\xe0\xa4\x95\xe0\xa4\xbc"},
+           {"e\xff\xcc\x81", "e\xff\xcc\x81"}})
+    EXPECT_EQ(tokenizer->decode(encode(*tokenizer, text)), normal) << text;
 }
 
 TEST(StreamDecoder, HoldsBackIncompleteCharacters) {

@@ -3,11 +3,12 @@
 // Three sources: the metadata of a GGUF file, Hugging Face's tokenizer.json,
 // and GPT-2's vocab.json (encoder.json) with merges.txt (vocab.bpe).
 //
-// Refuses, by name: models other than byte-level BPE, pre-tokenizers,
-// normalizers and post-processors this library does not run, added tokens that
-// swallow neighbouring spaces, duplicate JSON keys and deep JSON. On refusal
-// the result is empty and `error` is a lower case message; an importer may go
-// on without a tokenizer and repeat the message as a warning.
+// Refuses, by name: models other than those of TokenizerData, pre-tokenizers,
+// normalizers (SentencePiece's character maps among them), decoders and
+// post-processors this library does not run, added tokens that only match
+// whole words, duplicate JSON keys and deep JSON. On refusal the result is
+// empty and `error` is a lower case message; an importer may go on without a
+// tokenizer and repeat the message as a warning.
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_RUNTIME_TEXT_TOKENIZERIMPORT_H
@@ -20,20 +21,29 @@ namespace gptc::text {
 /// The `tokenizer.*` metadata of a GGUF file. Views need only live during the
 /// call. Ids are -1 when the key is absent.
 struct GgufTokenizer {
-  std::string_view model;               ///< tokenizer.ggml.model ("gpt2")
+  /// tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece's
+  /// BPE) or "t5" (unigram).
+  std::string_view model;
   std::string_view pre;                 ///< tokenizer.ggml.pre ("smollm", ...)
   std::vector<std::string_view> tokens; ///< tokenizer.ggml.tokens
   /// tokenizer.ggml.token_type: 1 normal, 2 unknown, 3 control,
   /// 4 user-defined, 5 unused, 6 byte. Empty: all normal.
   std::vector<int32_t> tokenTypes;
+  std::vector<float> scores;            ///< tokenizer.ggml.scores
   std::vector<std::string_view> merges; ///< tokenizer.ggml.merges ("a b")
   int64_t bos = -1;                     ///< tokenizer.ggml.bos_token_id
   int64_t eos = -1;                     ///< tokenizer.ggml.eos_token_id
   int64_t pad = -1;                     ///< tokenizer.ggml.padding_token_id
+  int64_t unk = -1;                     ///< tokenizer.ggml.unknown_token_id
   /// tokenizer.ggml.eot_token_id and eom_token_id where present.
   std::vector<int64_t> extraEnds;
-  bool addBos = false;           ///< tokenizer.ggml.add_bos_token
-  std::string_view chatTemplate; ///< tokenizer.chat_template
+  /// tokenizer.ggml.add_bos_token, add_eos_token. Absent: bos for "llama" and
+  /// for the pre-tokenizer llama3, eos for "t5", where there is such a token.
+  std::optional<bool> addBos, addEos;
+  bool addSpacePrefix = true;     ///< tokenizer.ggml.add_space_prefix
+  bool removeExtraSpaces = false; ///< tokenizer.ggml.remove_extra_whitespaces
+  bool hasCharacterMap = false;   ///< tokenizer.ggml.precompiled_charsmap
+  std::string_view chatTemplate;  ///< tokenizer.chat_template
 };
 
 std::optional<TokenizerData> tokenizerFromGguf(const GgufTokenizer &gguf,
