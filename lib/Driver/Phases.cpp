@@ -224,6 +224,7 @@ bool Compilation::translate() {
     if (!emitText(Emit::Llvm, ".ll", text) || !saveTemp(".ll", text))
       return false;
   }
+  addRuntime(package, *llvmModule);
   for (bool assembly : {true, false}) {
     if (assembly && !wants(Emit::Asm) && !saves)
       continue;

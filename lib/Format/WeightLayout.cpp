@@ -1,9 +1,9 @@
 //===- WeightLayout.cpp - Packers of the weight layouts -------------------===//
 //
 // The layouts are described in gptc/Format/WeightLayout.h. This file is
-// compiled twice: into the compiler, and as bitcode into every package, which
-// packs the weights that a host hands over. So: no allocation, no libm, no
-// libstdc++, no shared state, and only loops that a vectoriser understands.
+// compiled twice: into the compiler, and into the runtime of every package,
+// which packs the weights that a host hands over. So: no allocation, no libm,
+// no libstdc++, no shared state, and only loops that a vectoriser understands.
 //
 // N output features, K input features, NR features in a panel. Source
 // pointers may be unaligned: elements are loaded through memcpy.

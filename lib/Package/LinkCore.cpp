@@ -1,15 +1,15 @@
 //===- LinkCore.cpp - the embedded runtime joins the kernels --------------===//
 //
 // One module results, with the API and the kernels as NAME_* and nothing else
-// visible: two packages link into one program.
+// visible: two packages link into one program. The runtime comes as assembly,
+// compiled when the compiler was: only the kernels' code is made here.
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
-#include "gptc/Runtime/CoreBitcode.h"
-#include "llvm/Bitcode/BitcodeReader.h"
+#include "gptc/Package/WritePackage.h"
+#include "gptc/Runtime/CoreAssembly.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Linker/Linker.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace gptc;
 using llvm::StringRef;
@@ -21,41 +21,23 @@ llvm::ArrayRef<StringRef> gptc::apiNames() {
   return names;
 }
 
-llvm::Error gptc::linkCore(llvm::ArrayRef<PackageModel> levels,
-                           llvm::Module &module) {
+llvm::Error gptc::exportKernels(llvm::ArrayRef<PackageModel> levels,
+                                llvm::Module &module) {
   const std::string &name = levels.front().options.name;
-  StringRef bytes(reinterpret_cast<const char *>(gptcCoreBitcode),
-                  gptcCoreBitcodeSize);
-  auto core = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bytes, "core"),
-                                     module.getContext());
-  if (!core)
-    return core.takeError();
-  // One data layout, that of the kernels' target.
-  (*core)->setDataLayout(module.getDataLayout());
-  (*core)->setTargetTriple(module.getTargetTriple());
-  if (llvm::Linker::linkModules(module, std::move(*core)))
-    return llvm::createStringError("the embedded runtime does not link");
-
-  std::string prefix = name + "_";
   llvm::SmallPtrSet<llvm::GlobalValue *, 32> exported;
-  auto rename = [&](StringRef from, const std::string &to) -> llvm::Error {
-    llvm::Function *function = module.getFunction(from);
-    if (!function || function->isDeclaration())
-      return llvm::createStringError("no code was generated for " + from.str());
-    function->setName(to);
-    function->setLinkage(llvm::GlobalValue::ExternalLinkage);
-    function->setVisibility(llvm::GlobalValue::DefaultVisibility);
-    exported.insert(function);
-    return llvm::Error::success();
-  };
-  for (StringRef api : apiNames())
-    if (auto error = rename(("gptc_core_" + api).str(), prefix + api.str()))
-      return error;
   for (const PackageModel &level : levels)
-    for (const PackageKernel &kernel : level.kernels)
-      if (!level.gpu)
-        if (auto error = rename(kernel.name, prefix + kernel.name))
-          return error;
+    for (const PackageKernel &kernel : level.kernels) {
+      if (level.gpu)
+        continue;
+      llvm::Function *function = module.getFunction(kernel.name);
+      if (!function || function->isDeclaration())
+        return llvm::createStringError("no code was generated for " +
+                                       kernel.name);
+      function->setName(name + "_" + kernel.name);
+      function->setLinkage(llvm::GlobalValue::ExternalLinkage);
+      function->setVisibility(llvm::GlobalValue::DefaultVisibility);
+      exported.insert(function);
+    }
   for (llvm::GlobalValue &value : module.global_values()) {
     if (value.isDeclaration() || exported.contains(&value) ||
         value.getName().starts_with("llvm."))
@@ -63,7 +45,49 @@ llvm::Error gptc::linkCore(llvm::ArrayRef<PackageModel> levels,
     value.setVisibility(llvm::GlobalValue::DefaultVisibility);
     value.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
+  // Its users are in the runtime, which LLVM does not look into.
+  llvm::appendToCompilerUsed(module,
+                             {module.getNamedGlobal("gptc_the_programs")});
   module.setModuleIdentifier(name);
   module.setSourceFileName(name);
   return llvm::Error::success();
+}
+
+/// Appends `line` with every `from` in it as `to`.
+static void appendReplaced(std::string &text, StringRef line, StringRef from,
+                           StringRef to) {
+  for (size_t at; (at = line.find(from)) != StringRef::npos;) {
+    text += line.take_front(at);
+    text += to;
+    line = line.drop_front(at + from.size());
+  }
+  text += line;
+}
+
+void gptc::addRuntime(llvm::ArrayRef<PackageModel> levels,
+                      llvm::Module &module) {
+  const bool gpu = !levels.front().options.gpu.empty();
+  StringRef core = gpu ? StringRef(gptcCoreOnGpu, gptcCoreOnGpuSize)
+                       : StringRef(gptcCoreOnCpu, gptcCoreOnCpuSize);
+  const std::string prefix = levels.front().options.name + "_";
+  std::string text, renamed;
+  text.reserve(core.size() * 5 / 4);
+  while (!core.empty()) {
+    StringRef line;
+    std::tie(line, core) = core.split('\n');
+    // Of the whole object; of the API's functions, which the package exports.
+    if (line.starts_with("\t.file") || line.starts_with("\t.hidden"))
+      continue;
+    if (line.starts_with("\t.asci")) {
+      text += line;
+    } else {
+      // Assembler's labels start with .L and a function's number, like those of
+      // the kernels.
+      renamed.clear();
+      appendReplaced(renamed, line, ".L", ".Lcore.");
+      appendReplaced(text, renamed, "gptc_core_", prefix);
+    }
+    text += '\n';
+  }
+  module.setModuleInlineAsm(text);
 }

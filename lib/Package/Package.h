@@ -22,9 +22,10 @@ void emitProgramData(const PackageModel &package, llvm::Module &module);
 /// programs of all levels.
 void emitProgramList(llvm::ArrayRef<PackageModel> levels, llvm::Module &module);
 
-/// Links the embedded runtime in, renames what the package exports to NAME_*
-/// and internalises the rest.
-llvm::Error linkCore(llvm::ArrayRef<PackageModel> levels, llvm::Module &module);
+/// Renames the kernels, which the package exports, to NAME_* and internalises
+/// the rest.
+llvm::Error exportKernels(llvm::ArrayRef<PackageModel> levels,
+                          llvm::Module &module);
 
 /// The functions of the API, by their names in gptc_api, and "api".
 llvm::ArrayRef<llvm::StringRef> apiNames();

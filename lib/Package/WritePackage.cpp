@@ -29,7 +29,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> gptc::completeModule(
     if (llvm::Linker::linkModules(*whole, std::move(module)))
       return llvm::createStringError("the levels' kernels do not link");
   emitProgramList(levels, *whole);
-  if (auto error = linkCore(levels, *whole))
+  if (auto error = exportKernels(levels, *whole))
     return error;
   return whole;
 }

@@ -144,6 +144,9 @@ class Session(Closing):
         self.observer = OBSERVER(lambda _, event: function(event.contents))
         self.package.check(self.package.api.observe(self.handle, self.observer, None))
 
+    def unobserve(self):
+        self.package.check(self.package.api.observe(self.handle, None, None))
+
     def fork(self, source, target, length):
         self.package.check(self.package.api.fork(self.handle, source, target, length))
 

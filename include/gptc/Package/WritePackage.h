@@ -18,11 +18,14 @@ class Module;
 namespace gptc {
 
 /// Joins the modules that hold each level's kernels, all of one LLVMContext,
-/// and adds tables and runtime; the result is ready to be optimised and emitted
-/// for the lowest level: functions carry the CPU that they are for.
+/// and adds tables; the result is ready to be optimised and emitted for the
+/// lowest level: functions carry the CPU that they are for.
 llvm::Expected<std::unique_ptr<llvm::Module>>
 completeModule(llvm::ArrayRef<PackageModel> levels,
                llvm::MutableArrayRef<std::unique_ptr<llvm::Module>> modules);
+
+/// Adds the runtime, as assembly: to be called once the module is optimised.
+void addRuntime(llvm::ArrayRef<PackageModel> levels, llvm::Module &module);
 
 std::string headerText(llvm::ArrayRef<PackageModel> levels);
 std::string manifestText(llvm::ArrayRef<PackageModel> levels,

@@ -1,9 +1,9 @@
 //===- Core.h - The runtime embedded in every package ---------------------===//
 //
 // What the functions of gptc.h do, driven by the tables of Program.h. The
-// sources of this folder become LLVM bitcode at build time; the compiler links
-// it with a model's kernels and program, renames gptc_core_* to NAME_* and
-// internalises the rest. So: a C++ subset that needs only libc with threads.
+// sources of this folder become assembly at build time; the compiler adds it to
+// a model's kernels and program and renames gptc_core_* to NAME_*; nothing else
+// is visible. So: a C++ subset that needs only libc with threads.
 // No libstdc++, libm, exceptions, RTTI or static constructors; no output, no
 // environment, no global mutable state but the thread's error message and the
 // choice of a program, which is made once and always the same.
@@ -102,11 +102,8 @@ void dropModel(Model *model);
 /// The package's first program that this CPU can run; the last one if there is
 /// none.
 const gptc_program &chosenProgram();
-/// The model's program: a constant, for the optimizer to fold, in a package of
-/// one level.
 inline const gptc_program &programOf(const Model &model) {
-  return gptc_the_programs.count == 1 ? *gptc_the_programs.programs[0]
-                                      : *model.chosen;
+  return *model.chosen;
 }
 /// Status GPTC_UNSUPPORTED_CPU if the CPU lacks something that it needs.
 gptc_status checkCpu(const gptc_program &program);
@@ -289,6 +286,8 @@ bool bindCall(Session &session, const Frame &frame, const gptc_call_desc &call,
 /// Runs the entry's calls in order. Allocates nothing and cannot fail, but that
 /// a GPU's queue keeps its first error.
 void execute(Session &session, const Frame &frame);
+/// Runs body(data, i) for every i in [0, limits.threads), once each.
+void runOnThreads(Session &session, void (*body)(void *, int32_t), void *data);
 
 /// "[2, 3]", cut at `size`.
 void printShape(int32_t rank, const int64_t *shape, char *out, size_t size);

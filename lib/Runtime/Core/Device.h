@@ -17,9 +17,9 @@
 
 namespace gptc::core {
 
-/// Whether this package's kernels run on a GPU: a constant, for the optimizer
-/// to fold.
-inline bool onDevice() { return gptc_the_programs.programs[0]->device; }
+/// Whether this package's kernels run on a GPU: a constant in a package, for the
+/// optimizer to fold.
+bool onDevice();
 
 /// Finds the driver and a GPU, and loads the program's code. The context is
 /// the host's current one, or else the first GPU's primary one.

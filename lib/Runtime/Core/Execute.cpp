@@ -81,15 +81,16 @@ static int readArgument(void *memory, const void *from, void *to,
   return finish(queue, true) != GPTC_OK;
 }
 
-static void runCall(Session &session, Job &job) {
+void runOnThreads(Session &session, void (*body)(void *, int32_t), void *data) {
   const gptc_host &host = session.model->host;
+  const int32_t threads = session.limits.threads;
   if (session.pool) {
-    runParts(session.pool, runPart, &job);
-  } else if (host.parallel && job.threads > 1) {
-    host.parallel(host.user, static_cast<int32_t>(job.threads), runPart, &job);
+    runParts(session.pool, body, data);
+  } else if (host.parallel && threads > 1) {
+    host.parallel(host.user, threads, body, data);
   } else {
-    for (int32_t i = 0; i < job.threads; ++i)
-      runPart(&job, i);
+    for (int32_t i = 0; i < threads; ++i)
+      body(data, i);
   }
 }
 
@@ -110,7 +111,7 @@ void execute(Session &session, const Frame &frame) {
       if (onDevice())
         launch(session, call, dims);
       else
-        runCall(session, job);
+        runOnThreads(session, runPart, &job);
       continue;
     }
     double time;
@@ -118,7 +119,7 @@ void execute(Session &session, const Frame &frame) {
       time = seconds(launchTimed(session, call, dims), 1e-3);
     } else {
       int64_t begin = now();
-      runCall(session, job);
+      runOnThreads(session, runPart, &job);
       time = seconds(now() - begin, 1e-9);
     }
     gptc_event event = {

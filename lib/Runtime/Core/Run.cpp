@@ -1,9 +1,8 @@
 //===- Run.cpp - Entries with named tensors -------------------------------===//
 //
 // Inputs and outputs are matched by name. Sizes of dynamic dimensions follow
-// from the inputs. Tensors are copied to and from memory of the session: a
-// host's arrays may be unaligned and may end at the end of a page, kernels read
-// whole vectors. This memory grows with the sizes; nothing else allocates.
+// from the inputs. Memory of the session, for values between kernels and for
+// copies (RunTensors.h), grows with the sizes; nothing else allocates.
 //
 // Refuses names, formats and shapes that do not fit, dimensions of 0, integers
 // and dimensions outside the range that the entry declares, and outputs without
@@ -12,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Device.h"
+#include "RunTensors.h"
 #include <string.h>
 
 namespace gptc::core {
@@ -259,59 +259,36 @@ gptc_status runEntry(Session &session, const char *name,
     return GPTC_OK; // only the shapes were asked for
 
   const gptc_host &host = session.model->host;
-  const int32_t tensorCount = entry.input_count + entry.output_count;
-  auto descOf = [&](int32_t i) -> const gptc_value_desc & {
-    return i < entry.input_count ? entry.inputs[i]
-                                 : entry.outputs[i - entry.input_count];
-  };
-  const uint64_t tableBytes = tensorCount * sizeof(void *);
-  uint64_t bytes = 0;
-  for (int32_t i = 0; i < tensorCount; ++i)
-    bytes = saturatingAdd(bytes, padded(bytesOf(descOf(i), run.dims)));
-  if (session.values.bytes < padded(bytes)) {
-    releaseForKernels(host, queue, session.values);
-    if (!allocateForKernels(host, queue, bytes, false, session.values))
-      return allocationFailed(queue);
-  }
+  const uint64_t count = entry.input_count + entry.output_count;
+  const uint64_t tableBytes = count * (sizeof(RunTensor) + sizeof(void *));
   if (session.pointers.bytes < padded(tableBytes)) {
     release(host, session.pointers);
     if (!allocate(host, tableBytes, false, session.pointers))
       return GPTC_NO_MEMORY;
   }
-  void **tensors = static_cast<void **>(session.pointers.pointer);
-  char *next = static_cast<char *>(session.values.pointer);
-  for (int32_t i = 0; i < tensorCount; ++i) {
-    tensors[i] = next;
-    next += padded(bytesOf(descOf(i), run.dims));
+  auto *table = static_cast<RunTensor *>(session.pointers.pointer);
+  RunTensors tensors = {table, reinterpret_cast<void **>(table + count),
+                        entry.input_count, entry.output_count};
+  for (int32_t i = 0; i < entry.input_count; ++i)
+    table[i] = {static_cast<char *>(find(const_cast<gptc_tensor *>(inputs),
+                                         inputCount, entry.inputs[i].name)
+                                        ->data),
+                bytesOf(entry.inputs[i], run.dims)};
+  for (int32_t i = 0; i < entry.output_count; ++i) {
+    gptc_tensor *out = find(outputs, outputCount, entry.outputs[i].name);
+    table[entry.input_count + i] = {out ? static_cast<char *>(out->data)
+                                        : nullptr,
+                                    bytesOf(entry.outputs[i], run.dims)};
   }
-  if (!placeBuffers(host, queue, entry, run.dims, session.runSpace) ||
+  if (!placeTensors(session, tensors) ||
+      !placeBuffers(host, queue, entry, run.dims, session.runSpace) ||
       !growScratch(session, scratchAt(entry, run.dims)))
     return allocationFailed(queue);
 
-  for (int32_t i = 0; i < entry.input_count; ++i) {
-    const void *data = find(const_cast<gptc_tensor *>(inputs), inputCount,
-                            entry.inputs[i].name)
-                           ->data;
-    uint64_t size = bytesOf(entry.inputs[i], run.dims);
-    if (!onDevice())
-      memcpy(tensors[i], data, size);
-    else if (isOnDevice(queue, data))
-      copyWithin(queue, tensors[i], data, size);
-    else
-      copyIn(queue, tensors[i], data, size);
-  }
-  void *const *outs = tensors + entry.input_count;
-  execute(session, {&entry, run.dims, tensors, outs, &session.runSpace});
-  for (int32_t i = 0; i < entry.output_count; ++i) {
-    gptc_tensor *out = find(outputs, outputCount, entry.outputs[i].name);
-    uint64_t size = bytesOf(entry.outputs[i], run.dims);
-    if (!out || !out->data)
-      continue;
-    if (onDevice())
-      copyOut(queue, out->data, outs[i], size);
-    else
-      memcpy(out->data, outs[i], size);
-  }
+  copyInputs(session, tensors);
+  execute(session, {&entry, run.dims, tensors.places,
+                    tensors.places + entry.input_count, &session.runSpace});
+  copyOutputs(session, tensors);
   return onDevice() ? finish(queue, true) : GPTC_OK;
 }
 
