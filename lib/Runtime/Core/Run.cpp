@@ -273,12 +273,13 @@ gptc_status runEntry(Session &session, const char *name,
     table[i] = {static_cast<char *>(find(const_cast<gptc_tensor *>(inputs),
                                          inputCount, entry.inputs[i].name)
                                         ->data),
-                bytesOf(entry.inputs[i], run.dims)};
+                bytesOf(entry.inputs[i], run.dims),
+                entry.inputs[i].dtype != GPTC_F32};
   for (int32_t i = 0; i < entry.output_count; ++i) {
     gptc_tensor *out = find(outputs, outputCount, entry.outputs[i].name);
     table[entry.input_count + i] = {out ? static_cast<char *>(out->data)
                                         : nullptr,
-                                    bytesOf(entry.outputs[i], run.dims)};
+                                    bytesOf(entry.outputs[i], run.dims), false};
   }
   if (!placeTensors(session, tensors) ||
       !placeBuffers(host, queue, entry, run.dims, session.runSpace) ||

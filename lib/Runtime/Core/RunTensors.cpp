@@ -27,7 +27,7 @@ static bool overlap(const RunTensor &a, const RunTensor &b) {
 
 static bool isUsedInPlace(const RunTensors &run, int32_t i) {
   const RunTensor &tensor = run.tensors[i];
-  if (onDevice() || !tensor.host || !mayReadPast(tensor))
+  if (onDevice() || !tensor.host || tensor.checked || !mayReadPast(tensor))
     return false;
   for (int32_t j = 0; j < run.count(); ++j)
     if (i >= run.inputs && j != i && run.tensors[j].host &&

@@ -2,9 +2,9 @@
 //
 // Kernels use a host's array where it is, or a copy in memory of the session:
 // on a GPU always; on a CPU where vectors read past its end could touch a page
-// that is not there, and for an output that overlaps another tensor of the
-// call, since kernels may read and write in any order. A host's array may be
-// unaligned: kernels' moves are.
+// that is not there, for integers, so that they stay what was checked, and for
+// an output that overlaps another tensor of the call, since kernels may read
+// and write in any order. A host's array may be unaligned: kernels' moves are.
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_RUNTIME_CORE_RUNTENSORS_H
@@ -18,6 +18,7 @@ namespace gptc::core {
 struct RunTensor {
   char *host; ///< null: an output that is not asked for
   uint64_t bytes;
+  bool checked; ///< kernels rely on the values, which others may change
 };
 
 /// The inputs, then the outputs.
