@@ -31,9 +31,12 @@ static Expected<LlamaHfConfig> readSizes(const Reader &json, ModelInfo &info,
   info.context = fields.size("max_position_embeddings");
   config.width = fields.size("hidden_size");
   config.heads = fields.size("num_attention_heads");
-  bool ownKvHeads = present(json, "num_key_value_heads") || absent.kvHeads == 0;
+  // Null means as many as heads.
+  bool stated = json.value().find("num_key_value_heads") != nullptr;
   config.kvHeads = fields.sizeOr("num_key_value_heads",
-                                 ownKvHeads ? config.heads : absent.kvHeads);
+                                 stated || absent.kvHeads == 0
+                                     ? config.heads
+                                     : absent.kvHeads);
   config.inner = fields.size("intermediate_size");
   config.eps = fields.positive("rms_norm_eps");
   fields.requireMultiple("num_attention_heads", config.heads,
