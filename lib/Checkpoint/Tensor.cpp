@@ -2,6 +2,7 @@
 
 #include "gptc/Checkpoint/Tensor.h"
 #include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,6 +20,11 @@ bool gptc::checkpoint::isShapeOf(const std::vector<int64_t> &stored,
 
 std::string gptc::checkpoint::shapeText(const std::vector<int64_t> &shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+bool gptc::checkpoint::sameNumbers(const TensorInfo &a, const TensorInfo &b) {
+  return a.shape == b.shape && a.storage == b.storage &&
+         (a.data == b.data || std::memcmp(a.data, b.data, a.bytes) == 0);
 }
 
 Expected<uint64_t>

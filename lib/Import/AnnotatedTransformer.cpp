@@ -205,7 +205,7 @@ static Model claimWeights(const Sizes &sizes, Weights &weights) {
   };
   auto stack = [&](const std::string &name, int64_t layers, bool crosses) {
     Stack stack;
-    for (int64_t i = 0; i < layers && !weights.failed(); ++i) {
+    for (int64_t i = 0; i < layers && !weights.hopeless(); ++i) {
       std::string at = fmt::format("{}.layers.{}.", name, i);
       Layer layer = {};
       layer.self = projections(at + "self_attn");

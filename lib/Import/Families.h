@@ -82,10 +82,11 @@ readSpecialTokens(const checkpoint::json::Reader &config, ModelInfo &info);
 /// Refuses a `quantization_config`, by its quant_method.
 checkpoint::Expected<void>
 refuseQuantization(const checkpoint::json::Reader &config);
-/// Of a model whose head is its `embedding`: notes in `info` where the file
-/// stores other numbers as `lm_head.weight`.
-void noteUnusedHead(const checkpoint::Checkpoint &checkpoint,
-                    const checkpoint::TensorInfo &embedding, ModelInfo &info);
+/// Whether a model that ties its head to `embedding` has another one all the
+/// same: a stored `lm_head.weight` of other numbers. As in transformers 5 that
+/// one is used; a note in `info` says so, since older ones overwrite it.
+bool hasOtherHead(const checkpoint::Checkpoint &checkpoint,
+                  const std::string &embedding, ModelInfo &info);
 
 } // namespace gptc::importer
 

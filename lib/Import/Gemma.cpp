@@ -215,7 +215,7 @@ static Graph importEither(MLIRContext &context, const Checkpoint &checkpoint,
   model.headPrefix = config->tied ? model.tokensPrefix : "lm_head";
   model.tokens = weights.claim(model.tokensPrefix + ".weight",
                                {info.vocab, config->width});
-  for (int64_t i = 0; i < info.layers && !weights.failed(); ++i) {
+  for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {
     std::string at = fmt::format("{}layers.{}.", prefix, i);
     model.layers.push_back(claimLayer(*config, at, weights));
     model.layers.back().window = config->windowOf(i);

@@ -156,7 +156,7 @@ static Graph importEither(MLIRContext &context, const Checkpoint &checkpoint,
   model.headPrefix =
       weights.stored("output.weight") ? "output" : model.tokensPrefix;
   model.tokens = weights.claim("token_embd.weight", {*vocab, config->width});
-  for (int64_t i = 0; i < info.layers && !weights.failed(); ++i) {
+  for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {
     std::string at = fmt::format("blk.{}.", i);
     model.layers.push_back(claimLayer(*config, at, weights));
     if (config->second && i % 2 == 0)

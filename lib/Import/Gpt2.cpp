@@ -2,8 +2,8 @@
 //
 // The tensor naming of transformers: names plain or prefixed `transformer.`,
 // Conv1D weights [in, out]. The head is the token embedding unless config.json
-// unties it, as in transformers: tie_word_embeddings is true where it is not
-// mentioned, and a stored head beside it is not used (see noteUnusedHead).
+// unties it (tie_word_embeddings is true where it is not mentioned) or the file
+// has another one.
 //
 // Refuses cross attention and activations other than the GELUs and SiLU.
 // Dropout probabilities of config.json belong to training and are not written.
@@ -62,10 +62,10 @@ Graph importer::importGpt2(MLIRContext &context, const Checkpoint &checkpoint,
     return config.error();
   std::string prefix =
       weights.stored("transformer.wte.weight") ? "transformer." : "";
+  if (config->tied)
+    config->tied = !hasOtherHead(checkpoint, prefix + "wte.weight", info);
   Gpt2Model model = claimGpt2(*config, info, prefix, weights);
   if (weights.failed())
     return weights.error();
-  if (config->tied)
-    noteUnusedHead(checkpoint, *model.tokens, info);
   return buildGpt2(context, model, weights, info.vocab);
 }

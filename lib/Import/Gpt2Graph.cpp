@@ -63,7 +63,7 @@ Gpt2Model importer::claimGpt2(const Gpt2Config &config, const ModelInfo &info,
   model.headPrefix = config.tied ? model.tokensPrefix : "lm_head";
   model.tokens = weights.claim(prefix + "wte.weight", {info.vocab, c});
   model.positions = weights.claim(prefix + "wpe.weight", {info.context, c});
-  for (int64_t i = 0; i < info.layers && !weights.failed(); ++i) {
+  for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {
     std::string at = fmt::format("{}h.{}.", prefix, i);
     model.layers.push_back(claimLayer(config, {config, weights, at}));
     model.attnPrefixes.push_back(at + "attn");

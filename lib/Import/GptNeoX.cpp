@@ -209,7 +209,7 @@ Graph importer::importGptNeoX(MLIRContext &context,
   int64_t c = config->width;
   Model model;
   model.tokens = weights.claim(prefix + "embed_in.weight", {info.vocab, c});
-  for (int64_t i = 0; i < info.layers && !weights.failed(); ++i)
+  for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i)
     model.layers.push_back(
         claimLayer(*config, fmt::format("{}layers.{}.", prefix, i), weights));
   model.norm = weights.claim(prefix + "final_layer_norm.weight", {c});

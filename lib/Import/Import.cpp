@@ -7,6 +7,7 @@
 #include "gptc/Import/Import.h"
 #include "Families.h"
 #include "ModuleAttributes.h"
+#include "TensorUses.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -149,14 +150,6 @@ bool gptc::isModelName(StringRef name) {
                       [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
-/// Buffers that transformers once saved beside the parameters.
-static bool isBuffer(StringRef name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-         name.ends_with(".attention.bias") ||
-         name.ends_with(".attention.masked_bias") ||
-         name.ends_with(".rotary_emb.inv_freq");
-}
-
 Expected<Imported> gptc::importCheckpoint(MLIRContext &context,
                                           const Checkpoint &checkpoint,
                                           const ImportOptions &options) {
@@ -166,6 +159,11 @@ Expected<Imported> gptc::importCheckpoint(MLIRContext &context,
   Weights weights(checkpoint);
   ModelInfo info;
   auto graph = (*family)->import(context, checkpoint, weights, info);
+  std::vector<TensorUse> uses;
+  if (graph || !weights.missing().empty() || !weights.claimed().empty())
+    uses = tensorUses(checkpoint, weights);
+  if (options.tensors)
+    *options.tensors = uses;
   if (!graph)
     return graph.error();
 
@@ -183,9 +181,9 @@ Expected<Imported> gptc::importCheckpoint(MLIRContext &context,
     result.parameters += elements;
     result.storedBytes += weight->bytes;
   }
-  for (std::string &name : weights.unclaimed())
-    if (!isBuffer(name))
-      result.unused.push_back(std::move(name));
+  for (const TensorUse &use : uses)
+    if (use.kind == TensorUse::Unused)
+      result.unused.push_back(use.name);
   if (failed(verify(*result.module)))
     return Error{checkpoint.path() + ": internal error: the imported graph "
                                      "does not verify"};

@@ -1,6 +1,7 @@
 //===- ImportTool.cpp - The command line of gptc-import -------------------===//
 
 #include "gptc/Import/ImportTool.h"
+#include "TensorUses.h"
 #include "gptc/Dialect/Gpt/NearestName.h"
 #include "gptc/Import/Import.h"
 #include "gptc/Import/WriteFile.h"
@@ -36,7 +37,8 @@ usage: gptc-import CHECKPOINT [-o model.mlir] [--name NAME] [--dry-run] [-v]
                config.json), or an llm.c .bin file
   -o FILE      where to write the module; '-' or no -o: standard output
   --name NAME  C identifier for the compiled package; default: from CHECKPOINT
-  --dry-run    check everything, write nothing but a summary
+  --dry-run    check everything and write nothing but a summary and a table of
+               the tensors: which are imported, ignored, unused or missing
   -v           also list stored tensors that the model does not use
   --help, --version
 
@@ -135,6 +137,16 @@ static void printSummary(const Imported &imported, llvm::raw_ostream &os) {
      << "unused tensors: " << imported.unused.size() << '\n';
 }
 
+/// Whether all that was printed has gone out.
+static Status flushed() {
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return Done;
+  std::string message = llvm::outs().error().message();
+  llvm::outs().clear_error();
+  return fail(BadInput, "standard output: cannot write: " + message);
+}
+
 int gptc::importTool(int argc, const char *const *argv) {
   CommandLine line;
   auto parsed = parseCommandLine(argc, argv, line);
@@ -157,26 +169,30 @@ int gptc::importTool(int argc, const char *const *argv) {
   if (!checkpoint)
     return fail(BadInput, checkpoint.error().message);
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  std::vector<TensorUse> tensors;
+  options.tensors = &tensors;
   auto imported = importCheckpoint(context, *checkpoint, options);
-  if (!imported)
+  if (!imported) {
+    if (line.dryRun && !tensors.empty())
+      importer::printTensors(tensors, llvm::outs());
+    llvm::outs().flush();
     return fail(BadInput, imported.error().message);
+  }
 
   for (const std::string &note : imported->notes)
     llvm::errs() << "gptc-import: note: " << note << '\n';
-  if (line.verbose || line.dryRun)
+  if (line.verbose)
     for (const std::string &name : imported->unused)
       llvm::errs() << "gptc-import: note: unused tensor "
                    << checkpoint::quote(name) << '\n';
-  if (line.dryRun)
-    return printSummary(*imported, llvm::outs()), Done;
+  if (line.dryRun) {
+    printSummary(*imported, llvm::outs());
+    llvm::outs() << '\n';
+    importer::printTensors(tensors, llvm::outs());
+    return flushed();
+  }
   if (!line.toStdout())
     return writeModel(*imported->module, line.output);
   printModel(*imported->module, llvm::outs());
-  llvm::outs().flush();
-  if (llvm::outs().has_error()) {
-    std::string message = llvm::outs().error().message();
-    llvm::outs().clear_error();
-    return fail(BadInput, "standard output: cannot write: " + message);
-  }
-  return Done;
+  return flushed();
 }

@@ -242,7 +242,7 @@ Graph importer::importLlamaGguf(MLIRContext &context,
   model.headPrefix =
       weights.stored("output.weight") ? "output" : model.tokensPrefix;
   model.tokens = weights.claim("token_embd.weight", {*vocab, config->width});
-  for (int64_t i = 0; i < info.layers && !weights.failed(); ++i) {
+  for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {
     std::string at = fmt::format("blk.{}.", i);
     model.layers.push_back(claimLayer(*config, as, at, weights));
     model.layers.back().window = window;

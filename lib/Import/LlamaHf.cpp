@@ -157,7 +157,7 @@ Graph importer::importLlamaHf(MLIRContext &context, const LlamaHfConfig &config,
   model.headPrefix = config.tied ? model.tokensPrefix : "lm_head";
   model.tokens =
       weights.claim(model.tokensPrefix + ".weight", {info.vocab, config.width});
-  for (int64_t i = 0; i < info.layers && !weights.failed(); ++i) {
+  for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {
     std::string at = fmt::format("{}layers.{}.", prefix, i);
     LlamaLayer layer;
     layer.attnNorm =

@@ -2,7 +2,6 @@
 
 #include "ModelInfo.h"
 #include "Families.h"
-#include <cstring>
 #include <fmt/format.h>
 
 using namespace gptc;
@@ -80,18 +79,16 @@ Expected<void> importer::refuseQuantization(const json::Reader &config) {
                   quote(name ? *name : "of unknown method")));
 }
 
-void importer::noteUnusedHead(const Checkpoint &checkpoint,
-                              const TensorInfo &embedding, ModelInfo &info) {
+bool importer::hasOtherHead(const Checkpoint &checkpoint,
+                            const std::string &embedding, ModelInfo &info) {
   const TensorInfo *head = checkpoint.find("lm_head.weight");
-  if (!head)
-    return;
-  bool same = head->storage == embedding.storage &&
-              head->shape == embedding.shape &&
-              (head->data == embedding.data ||
-               std::memcmp(head->data, embedding.data, head->bytes) == 0);
-  if (!same)
-    info.notes.push_back(fmt::format(
-        "the head is tied to {}, so the other numbers of 'lm_head.weight' are "
-        "not used; an untied model says tie_word_embeddings false",
-        quote(embedding.name)));
+  const TensorInfo *tokens = checkpoint.find(embedding);
+  if (!head || !tokens || sameNumbers(*head, *tokens))
+    return false;
+  info.notes.push_back(
+      fmt::format("the head is said to be tied, but 'lm_head.weight' has other "
+                  "numbers than "
+                  "{}: it is used, as in transformers 5 (4 used the embedding)",
+                  quote(embedding)));
+  return true;
 }

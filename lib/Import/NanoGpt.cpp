@@ -19,7 +19,6 @@
 
 #include "Fields.h"
 #include "Gpt2Graph.h"
-#include <cstring>
 
 using namespace mlir;
 using namespace gptc;
@@ -92,11 +91,7 @@ matrixShape(const Checkpoint &checkpoint, const std::string &name) {
 static bool isTied(const Checkpoint &checkpoint) {
   Weight head = checkpoint.find("lm_head.weight");
   Weight tokens = checkpoint.find(tokensName);
-  if (!head || head == tokens)
-    return true;
-  return head->shape == tokens->shape && head->storage == tokens->storage &&
-         (head->data == tokens->data ||
-          std::memcmp(head->data, tokens->data, head->bytes) == 0);
+  return !head || !tokens || checkpoint::sameNumbers(*head, *tokens);
 }
 
 /// A state dict alone: sizes follow from shapes, layers from names.
@@ -150,7 +145,7 @@ static Expected<Gpt2Config> readModelArgs(const Checkpoint &checkpoint,
   config.activation = Activation::GeluErf;
   if (fields.failed())
     return fields.error();
-  config.tied = !checkpoint.find(tokensName) || isTied(checkpoint);
+  config.tied = isTied(checkpoint);
   return config;
 }
 

@@ -7,6 +7,7 @@ using namespace gptc;
 using namespace gptc::importer;
 using checkpoint::Error;
 using checkpoint::quote;
+using checkpoint::TensorInfo;
 
 void Weights::refuse(Error error) {
   if (!first)
@@ -15,22 +16,24 @@ void Weights::refuse(Error error) {
 
 Weight Weights::check(const std::string &name,
                       const std::vector<int64_t> &shape) {
-  if (failed())
-    return nullptr;
   Weight tensor = checkpoint.find(name);
   if (!tensor) {
+    if (!hopeless())
+      absent.push_back({name, shape});
     refuse({fmt::format("{}: tensor {} is missing: expected shape {}",
                         checkpoint.path(), quote(name),
                         checkpoint::shapeText(shape))});
     return nullptr;
   }
   if (tensor->shape != shape) {
+    unfit[tensor] = "expected shape " + checkpoint::shapeText(shape);
     refuse({fmt::format("{}: tensor {}: expected shape {}, got {}",
                         tensor->file, quote(name), checkpoint::shapeText(shape),
                         checkpoint::shapeText(tensor->shape))});
     return nullptr;
   }
   if (!checkpoint::isWeightStorage(tensor->storage)) {
+    unfit[tensor] = "no storage of weights";
     refuse({fmt::format("{}: tensor {}: expected weights stored as {}, got {}",
                         tensor->file, quote(name),
                         checkpoint::weightStorageNames(),
@@ -64,10 +67,7 @@ Weight Weights::claimIfStored(const std::string &name,
   return stored(name) ? claim(name, shape) : nullptr;
 }
 
-std::vector<std::string> Weights::unclaimed() const {
-  std::vector<std::string> names;
-  for (const checkpoint::TensorInfo &tensor : checkpoint.tensors())
-    if (!members.contains(&tensor))
-      names.push_back(tensor.name);
-  return names;
+const std::string *Weights::whyUnfit(const TensorInfo &tensor) const {
+  auto found = unfit.find(&tensor);
+  return found == unfit.end() ? nullptr : &found->second;
 }

@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -24,7 +25,8 @@ public:
   explicit Weights(const checkpoint::Checkpoint &checkpoint)
       : checkpoint(checkpoint) {}
 
-  /// The tensor, which must have this shape; null after an error.
+  /// The tensor, which must have this shape; null, after an error, if it has
+  /// not.
   Weight claim(const std::string &name, const std::vector<int64_t> &shape);
   /// Null, without an error, when the checkpoint has no such tensor.
   Weight claimIfStored(const std::string &name,
@@ -42,8 +44,22 @@ public:
 
   /// In the order of the claims, without repetition.
   const std::vector<Weight> &claimed() const { return list; }
-  /// Names never claimed, in the order of the files.
-  std::vector<std::string> unclaimed() const;
+  bool isClaimed(const checkpoint::TensorInfo &tensor) const {
+    return members.contains(&tensor);
+  }
+
+  struct Wanted {
+    std::string name;
+    std::vector<int64_t> shape;
+  };
+  /// The claims of tensors that are not there, as far as they were made.
+  const std::vector<Wanted> &missing() const { return absent; }
+  /// Whether so much is missing that going on with further layers would tell
+  /// nobody more. A family that goes on until then lists all that is missing,
+  /// not only the first.
+  bool hopeless() const { return absent.size() >= 200; }
+  /// What the claim of a stored tensor expected instead; null for others.
+  const std::string *whyUnfit(const checkpoint::TensorInfo &tensor) const;
 
 private:
   /// Null, after an error, unless `name` is a tensor of weights of this shape.
@@ -51,6 +67,8 @@ private:
 
   const checkpoint::Checkpoint &checkpoint;
   std::vector<Weight> list;
+  std::vector<Wanted> absent;
+  std::unordered_map<Weight, std::string> unfit;
   std::unordered_set<Weight> members;
   std::optional<checkpoint::Error> first;
 };

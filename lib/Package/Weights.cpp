@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Package.h"
+#include "Progress.h"
 #include "gptc/Checkpoint/MappedFile.h"
 #include "gptc/Dialect/Gpt/NearestName.h"
 #include "gptc/Format/WeightLayout.h"
@@ -107,6 +108,7 @@ llvm::Error gptc::writeWeights(llvm::ArrayRef<PackageModel> levels,
   uint64_t sum = 0, written = sizeof(header);
   std::vector<char> buffer;
   std::vector<uint8_t> converted;
+  Progress progress("packing weights", package.weightsFileBytes);
   auto write = [&](size_t bytes) {
     sum = gptc_checksum(sum, buffer.data(), bytes);
     out.write(buffer.data(), bytes);
@@ -136,6 +138,7 @@ llvm::Error gptc::writeWeights(llvm::ArrayRef<PackageModel> levels,
         return llvm::createStringError("weight '" + weight.name +
                                        "' cannot be packed");
       write(bytes);
+      progress.advance(bytes);
       checkpoint::releasePages(tensor->data, tensor->bytes);
     }
     fillTo(level.sectionBegin + level.sectionBytes);

@@ -38,6 +38,10 @@ bool isShapeOf(const std::vector<int64_t> &stored,
 /// "[32, 8]", "[]" for a scalar.
 std::string shapeText(const std::vector<int64_t> &shape);
 
+/// Whether both have the same shape and storage and the same bytes, which are
+/// read unless they lie in one place.
+bool sameNumbers(const TensorInfo &a, const TensorInfo &b);
+
 /// Bytes that a tensor of this shape takes. An Error (without file and tensor)
 /// when a dimension is negative, the innermost one is not a whole number of
 /// blocks, or the size does not fit in 63 bits.

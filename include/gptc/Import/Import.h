@@ -31,10 +31,32 @@
 #include "gptc/Checkpoint/Checkpoint.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace gptc {
+
+/// What becomes of a tensor.
+struct TensorUse {
+  enum Kind {
+    Imported, // a weight of the graph
+    Ignored,  // a mask, a rotary table, a tied head that is stored again
+    Unused,   // the graph has no place for it
+    Unfit,    // the graph needs it, but with another shape or storage
+    Missing,  // the graph needs it, and the checkpoint does not have it
+  };
+  Kind kind = Imported;
+  std::string name;
+  /// The needed one where it is missing.
+  std::vector<int64_t> shape;
+  /// Nothing where it is missing.
+  std::optional<checkpoint::Storage> storage;
+  /// As stored.
+  uint64_t bytes = 0;
+  /// Why it is not imported.
+  std::string why;
+};
 
 struct ImportOptions {
   /// A C identifier; empty: made from the checkpoint's file name.
@@ -43,6 +65,9 @@ struct ImportOptions {
   /// relative to. Empty: `gpt.checkpoint` is absolute. It is absolute too when
   /// the two paths have nothing but the root in common.
   std::string outputFolder;
+  /// Where the use of each tensor goes, if anywhere; also when the import is
+  /// refused, unless that is before any tensor is looked for.
+  std::vector<TensorUse> *tensors = nullptr;
 };
 
 struct Imported {
@@ -52,8 +77,7 @@ struct Imported {
   int64_t layers = 0;
   /// Of the weights that the graph uses: logical elements and stored bytes.
   uint64_t parameters = 0, storedBytes = 0;
-  /// Names of stored tensors that the graph does not use. Buffers that are no
-  /// parameters (masks, rotary tables) are not among them.
+  /// Names of stored tensors that are unused, which ignored ones are not.
   std::vector<std::string> unused;
   /// Lower case remarks for the user, such as why there is no tokenizer.
   std::vector<std::string> notes;

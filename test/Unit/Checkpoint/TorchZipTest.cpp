@@ -199,6 +199,15 @@ TEST_F(Torch, Bombs) {
       stateDict({text("model") + dict({w}), text("config") + many + "e"}),
       {"8388608 bytes"});
   refusePickle(pickled("](" + std::string(3 << 20, 'N') + "e"), {"opcodes"});
+  // A tensor's name of 1 MB many times: the second is refused before the list
+  // of tensors holds them all.
+  std::string named =
+      "}(" + text(std::string(1 << 20, 'n')) + "\x94" + w.substr(6) + "\x94";
+  for (int i = 0; i < 100; ++i)
+    named += std::string("h\0h\1", 4);
+  refusePickle(pickled(named + "u"), {"bytes): duplicate name"});
+  auto opened = openPickle(pickled(named + "u"));
+  EXPECT_EQ(opened.error().message.find("also in"), std::string::npos);
 }
 
 TEST_F(Torch, Tensors) {
@@ -278,6 +287,8 @@ TEST_F(Torch, ZipEntries) {
   EXPECT_TRUE(open(with({})));
   EXPECT_TRUE(open(with({.padding = "ZZZZZZZ"})));
   refuse(with({.method = 8}), {"entry 'm/data/0'", "compression method 8"});
+  refuse(with({.listedMethod = 8}), {"'m/data/0'", "compression method 8"});
+  refuse(with({.method = 8, .listedMethod = 0}), {"'m/data/0'", "method 8"});
   refuse(with({.flags = 1}), {"entry 'm/data/0'", "encrypted"});
   refuse(with({.size = 9}), {"'m/data/0'", "expected 9 stored bytes, got 8"});
   refuse(with({.size = 4000, .stored = 4000}),
