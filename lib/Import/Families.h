@@ -55,6 +55,10 @@ Graph importPhi3(mlir::MLIRContext &context,
 Graph importLlamaGguf(mlir::MLIRContext &context,
                       const checkpoint::Checkpoint &checkpoint,
                       Weights &weights, ModelInfo &info);
+/// Gpt2Gguf.cpp: general.architecture gpt2.
+Graph importGpt2Gguf(mlir::MLIRContext &context,
+                     const checkpoint::Checkpoint &checkpoint, Weights &weights,
+                     ModelInfo &info);
 /// GemmaGguf.cpp: general.architecture gemma or gemma2.
 Graph importGemmaGguf(mlir::MLIRContext &context,
                       const checkpoint::Checkpoint &checkpoint,

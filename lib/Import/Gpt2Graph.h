@@ -2,8 +2,8 @@
 //
 // Radford et al., "Language Models are Unsupervised Multitask Learners" (2019):
 // learned positions, layer norm before each block. Readers fill the model:
-// Gpt2.cpp (config.json), NanoGpt.cpp (PyTorch checkpoints of nanoGPT and
-// minGPT), LlmcGpt2.cpp (llm.c's .bin).
+// Gpt2.cpp (config.json), Gpt2Gguf.cpp, NanoGpt.cpp (PyTorch checkpoints of
+// nanoGPT and minGPT), LlmcGpt2.cpp (llm.c's .bin).
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_IMPORT_GPT2GRAPH_H

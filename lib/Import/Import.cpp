@@ -49,6 +49,7 @@ static constexpr Family ggufFamilies[] = {
     {"phi3", nullptr, importLlamaGguf},
     {"gemma", nullptr, importGemmaGguf},
     {"gemma2", nullptr, importGemma2Gguf},
+    {"gpt2", nullptr, importGpt2Gguf},
 };
 /// Files that do not name their architecture, but have only one.
 static constexpr Family nanoGptFamily = {"nanogpt", nullptr, importNanoGpt};

@@ -1,7 +1,7 @@
 """Writes a tiny checkpoint, whole or broken in one way. No packages needed.
 
 usage: checkpoint.py gpt2|llama|gemma|gemma2|neox|annotated|gguf|gguf-gemma2|
-                     gguf-gemma2-27b PATH [EDIT...]
+                     gguf-gemma2-27b|gguf-gpt2 PATH [EDIT...]
 
 The gguf ones write one file, the others a folder with config.json and
 model.safetensors. All weights are zero. EDIT:
@@ -139,6 +139,21 @@ def gguf_gemma2(layers=LAYERS):
     return config, tensors | {f"blk.{i}.{name}.weight": shape for i in range(layers) for name, shape in shapes.items()}
 
 
+def gguf_gpt2():
+    c = WIDTH
+    config = {"general.architecture": "gpt2", "gpt2.block_count": LAYERS, "gpt2.context_length": CONTEXT,
+              "gpt2.embedding_length": c, "gpt2.feed_forward_length": INNER, "gpt2.attention.head_count": HEADS,
+              "gpt2.attention.layer_norm_epsilon": 1e-5}
+    shapes = {"attn_norm": [c], "attn_qkv": [3 * c, c], "attn_output": [c, c], "ffn_norm": [c], "ffn_up": [INNER, c],
+              "ffn_down": [c, INNER]}
+    tensors = {"token_embd.weight": [VOCAB, c], "position_embd.weight": [CONTEXT, c], "output_norm.weight": [c],
+               "output_norm.bias": [c]}
+    for i in range(LAYERS):
+        for name, shape in shapes.items():
+            tensors |= {f"blk.{i}.{name}.weight": shape, f"blk.{i}.{name}.bias": shape[:1]}
+    return config, tensors
+
+
 def elements(shape):
     count = 1
     for size in shape:
@@ -191,7 +206,7 @@ def main():
     kind, path, *edits = sys.argv[1:]
     config, tensors = {"gpt2": gpt2, "llama": llama, "gemma": gemma, "gemma2": gemma2, "neox": neox,
                        "annotated": annotated, "gguf": gguf, "gguf-gemma2": gguf_gemma2,
-                       "gguf-gemma2-27b": lambda: gguf_gemma2(46)}[kind]()
+                       "gguf-gemma2-27b": lambda: gguf_gemma2(46), "gguf-gpt2": gguf_gpt2}[kind]()
     integers, files = set(), {}
     for edit in edits:
         at = min(i for i in (edit.find(c) for c in "=:@") if i >= 0)

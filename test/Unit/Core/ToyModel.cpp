@@ -213,9 +213,9 @@ const gptc_entry_desc entries[] = {
 constexpr uint64_t tableBytes = panels * NR * D * 4, biasBytes = 256;
 const gptc_weight_desc weightTable[] = {
     {"table", GPTC_F32, GPTC_F32, GPTC_LAYOUT_PANEL, 0, V, D, 0, V, 0, 0, D, NR,
-     64, tableBytes},
+     64, tableBytes, 0},
     {"bias", GPTC_F32, GPTC_F32, GPTC_LAYOUT_VECTOR, 0, 1, D, 0, D, 0, 0, 1, 1,
-     64 + tableBytes, biasBytes}};
+     64 + tableBytes, biasBytes, 0}};
 
 const gptc_info info = {sizeof(gptc_info),
                         "toy",
