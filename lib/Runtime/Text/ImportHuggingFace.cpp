@@ -40,6 +40,7 @@ private:
   std::optional<bool> readTemplate(const json &parts);
   bool readConfig(const json &config);
   int32_t idOfSpecial(std::string_view text) const;
+  int32_t makeSpecial(std::string_view text);
 
   std::string &error;
   TextRules rules;
@@ -219,6 +220,28 @@ int32_t Importer::idOfSpecial(std::string_view text) const {
   return -1;
 }
 
+/// The same, for a token that the configuration names: that makes it special,
+/// unless plain text is made of it.
+int32_t Importer::makeSpecial(std::string_view text) {
+  TokenizerData &data = builder.data;
+  if (int32_t id = idOfSpecial(text); id != -1)
+    return id;
+  for (size_t id = 0; id < data.tokens.size(); ++id) {
+    if (data.tokens[id] != text)
+      continue;
+    bool reached = data.kinds[id] != TokenKind::UserDefined &&
+                   (data.kinds[id] != TokenKind::Normal || text.size() < 2 ||
+                    data.model == "unigram" ||
+                    std::ranges::find(data.merges, id, &Merge::merged) !=
+                        data.merges.end());
+    if (!reached) {
+      data.kinds[id] = TokenKind::Control;
+      return int32_t(id);
+    }
+  }
+  return -1;
+}
+
 /// Accepts what leaves the ids alone (ByteLevel) or puts one token in front or
 /// at the end.
 bool Importer::readPostProcessor(const json &processor) {
@@ -284,7 +307,7 @@ bool Importer::readConfig(const json &config) {
     const json &value = member(config, key);
     std::string_view text = value.is_object() ? stringMember(value, "content")
                                               : stringMember(config, key);
-    int32_t found = text.empty() ? -1 : idOfSpecial(text);
+    int32_t found = text.empty() ? -1 : makeSpecial(text);
     if (!text.empty() && found == -1)
       return fail(fmt::format("{}: '{}' is no special token of tokenizer.json",
                               key, text));

@@ -148,6 +148,19 @@ TEST(TokenizerData, DamagedFilesAreRefused) {
   EXPECT_FALSE(parse(file, error));
 }
 
+TEST(TokenizerData, UnknownFlagsAreRefused) {
+  std::string error;
+  TokenizerData data = example();
+  auto file = serialize(data);
+  size_t flags = 24 + 3 * 4 + data.model.size() + data.pre.size() +
+                 data.chatTemplate.size() + 4 * 4;
+  ASSERT_EQ(file[flags], 1); // addBos
+  file[flags] |= 0x80;
+  EXPECT_FALSE(parse(resealed(file), error));
+  EXPECT_EQ(error, "tokenizer file: the sizes inside do not add up; the file "
+                   "is damaged");
+}
+
 TEST(TokenizerData, HostileSizesAreRefusedWithoutAllocating) {
   // With a right checksum: every 32-bit field set to huge, every prefix.
   std::string error;

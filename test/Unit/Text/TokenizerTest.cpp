@@ -241,6 +241,60 @@ TEST(Tokenizer, CharactersWithoutAToken) {
   EXPECT_EQ(encode(*tokenizer, "zyaz\xf0\x9f\x98\x80"), (Ids{'?', 'a', '?'}));
 }
 
+TEST(Tokenizer, ScoresOrderMerges) {
+  TokenizerData data = tinyData({{"a", "b"}, {"b", "c"}, {"c", "d"}});
+  data.model = "sentencepiece-bpe";
+  data.pre = "";
+  data.merges.clear();
+  data.scores.assign(data.tokens.size(), 0);
+  int32_t ab = 256, bc = 257, cd = 258;
+  std::string error;
+  auto idsWith = [&](float scoreOfAb, float scoreOfBc, float scoreOfCd) {
+    data.scores[ab] = scoreOfAb;
+    data.scores[bc] = scoreOfBc;
+    data.scores[cd] = scoreOfCd;
+    return encode(*Tokenizer::create(data, error), "abcd");
+  };
+  EXPECT_EQ(idsWith(1, 2, 1), (Ids{'a', bc, 'd'}));
+  EXPECT_EQ(idsWith(-1, 2, 3), (Ids{ab, cd}));
+  EXPECT_EQ(idsWith(-3, -2, -5), (Ids{'a', bc, 'd'}));
+  EXPECT_EQ(idsWith(0, -0.5f, -9), (Ids{ab, cd}));
+  EXPECT_EQ(idsWith(7, 7, 7), (Ids{ab, cd})); // leftmost on ties
+  EXPECT_EQ(idsWith(-0.0f, 0, -1), (Ids{ab, cd}));
+}
+
+TEST(Tokenizer, PiecesBeginAtSpaces) {
+  TokenizerData data = tinyData({{" ", "a"}, {" a", " "}, {" ", " "}});
+  data.model = "sentencepiece-bpe";
+  data.pre = "";
+  std::string error;
+  EXPECT_EQ(encode(*Tokenizer::create(data, error), " a  a"), (Ids{257, 256}));
+  data.splitAtSpaces = true;
+  EXPECT_EQ(encode(*Tokenizer::create(data, error), " a  a"),
+            (Ids{256, ' ', 256}));
+}
+
+TEST(Tokenizer, UnigramTakesTheLikeliestCut) {
+  TokenizerData data;
+  data.model = "unigram";
+  data.tokens = {"<unk>", "a", "aa", "xyz", "yz"};
+  data.kinds.assign(5, TokenKind::Normal);
+  data.kinds[0] = TokenKind::Control;
+  data.scores = {0, -1, -2, -12, 1};
+  data.unk = 0;
+  std::string error;
+  auto tokenizer = Tokenizer::create(data, error);
+  ASSERT_TRUE(tokenizer) << error;
+  // Of equal sums the one that was there first, as in the references.
+  EXPECT_EQ(encode(*tokenizer, "aa"), (Ids{2}));
+  EXPECT_EQ(encode(*tokenizer, "aaa"), (Ids{1, 2}));
+  // Passing a character over costs 10 more than the worst token.
+  EXPECT_EQ(encode(*tokenizer, "xyz"), (Ids{3}));
+  data.scores[4] = 11;
+  tokenizer = Tokenizer::create(data, error);
+  EXPECT_EQ(encode(*tokenizer, "xyz"), (Ids{0, 4}));
+}
+
 TEST(Tokenizer, PartsAreOneText) {
   Tokenizer tokenizer = tinyTokenizer({{"a", "b"}});
   std::string error;
@@ -270,6 +324,8 @@ TEST(Tokenizer, NormalFormC) {
            {"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xed\x95\x9c"},
            {"\xe2\x84\xab", "\xc3\x85"},
            {"\xe0\xa5\x98", "\xe0\xa4\x95\xe0\xa4\xbc"},
+           // A mark of the same class stands between.
+           {"a\xcc\x8d\xcc\x81", "a\xcc\x8d\xcc\x81"},
            {"e\xff\xcc\x81", "e\xff\xcc\x81"}})
     EXPECT_EQ(tokenizer->decode(encode(*tokenizer, text)), normal) << text;
 }
