@@ -178,6 +178,9 @@ def gguf_string(text):
 
 
 def gguf_value(value):
+    if isinstance(value, list):  # of one kind, and not empty
+        items = [gguf_value(item) for item in value]
+        return struct.pack("<I", 9) + items[0][:4] + struct.pack("<Q", len(items)) + b"".join(item[4:] for item in items)
     if isinstance(value, bool):
         return struct.pack("<IB", 7, value)
     if isinstance(value, int):
