@@ -234,6 +234,7 @@ static Result fromGguf(const Checkpoint &checkpoint, std::string &why) {
       reader.flag("tokenizer.ggml.remove_extra_whitespaces").value_or(false);
   gguf.hasCharacterMap =
       checkpoint.metadata().has("tokenizer.ggml.precompiled_charsmap");
+  gguf.architecture = reader.text("general.architecture");
   gguf.chatTemplate = reader.text("tokenizer.chat_template");
   if (reader.first)
     return *reader.first;

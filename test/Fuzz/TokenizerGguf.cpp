@@ -2,7 +2,7 @@
 //
 // Input: lines, each of a letter and what it gives. The first line of "t" or
 // "m" may be repeated; the last of the others counts.
-//   M model   P pre-tokenizer   C chat template
+//   M model   P pre-tokenizer   C chat template   R architecture
 //   a adds bos   A adds eos   n no space in front
 //   t token, its kind being the digit before it   m merge   s score
 //   B a token, with a score, for each of the 256 bytes
@@ -49,6 +49,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       break;
     case 'P':
       gguf.pre = line;
+      break;
+    case 'R':
+      gguf.architecture = line;
       break;
     case 'C':
       gguf.chatTemplate = line;

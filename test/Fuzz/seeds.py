@@ -235,7 +235,7 @@ def tokenizers():
         lines = ["M" + model]
         for i, (kind, token) in enumerate(small[:6] + [("2", "<unk>"), ("1", "\u2581"), ("1", "\u2581he")]):
             lines += [f"t{kind}{token}", f"s-{i}"]
-        seed("tokenizer-gguf", "\n".join(lines + ["b3", "e3", "u6"]))
+        seed("tokenizer-gguf", "\n".join(lines + ["b3", "e3", "u6", "Rphi3"]))
         seed("tokenizer-gguf", "\n".join(lines + ["B", "A", "e3", "n"]))
 
     def string(text):

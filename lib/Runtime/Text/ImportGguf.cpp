@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "VocabularyBuilder.h"
 #include "gptc/Runtime/Text/TokenizerImport.h"
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace gptc::text {
@@ -42,6 +43,8 @@ public:
         (byteLevel && !readMerges()) || !readIds())
       return std::nullopt;
     readEnds();
+    if (!byteLevel && gguf.architecture == "phi3")
+      readStrips();
     return builder.finish(error);
   }
 
@@ -56,6 +59,7 @@ private:
   bool readMerges();
   bool readIds();
   void readEnds();
+  void readStrips();
   bool setId(int64_t id, std::string_view key, int32_t &to);
 
   const GgufTokenizer &gguf;
@@ -179,6 +183,21 @@ void Importer::readEnds() {
   data.addBos = gguf.addBos.value_or(startsWithBos && data.bos != -1);
   data.addEos = gguf.addEos.value_or(gguf.model == "t5" && data.eos != -1);
   data.chatTemplate = gguf.chatTemplate;
+}
+
+/// As in Phi-3's tokenizer.json.
+void Importer::readStrips() {
+  static constexpr std::string_view without[] = {"<unk>", "<s>",
+                                                 "<|endoftext|>"};
+  const TokenizerData &data = builder.data;
+  for (size_t id = 0; id < data.tokens.size(); ++id) {
+    bool special =
+        data.kinds[id] == TokenKind::Control ||
+        (data.kinds[id] == TokenKind::UserDefined && data.tokens[id] == "</s>");
+    if (special &&
+        std::ranges::find(without, data.tokens[id]) == std::end(without))
+      builder.setStrip(int64_t(id), stripRight);
+  }
 }
 
 std::optional<TokenizerData> tokenizerFromGguf(const GgufTokenizer &gguf,

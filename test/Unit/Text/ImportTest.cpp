@@ -157,6 +157,12 @@ TEST(GgufImport, ReadsSentencePiece) {
   EXPECT_TRUE(data->addBos);
   EXPECT_FALSE(data->addEos);
   EXPECT_EQ(data->unk, 4);
+  EXPECT_TRUE(data->strips.empty());
+  gguf.architecture = "phi3";
+  gguf.tokens[0] = "<|user|>";
+  data = tokenizerFromGguf(gguf, error);
+  EXPECT_EQ(data->strips,
+            (std::vector<uint8_t>{stripRight, 0, stripRight, 0, 0, 0, 0}));
   gguf.unk = 7;
   EXPECT_FALSE(tokenizerFromGguf(gguf, error));
   EXPECT_EQ(error, "tokenizer.ggml.unknown_token_id: expected an id below 7, "

@@ -43,7 +43,10 @@ struct GgufTokenizer {
   bool addSpacePrefix = true;     ///< tokenizer.ggml.add_space_prefix
   bool removeExtraSpaces = false; ///< tokenizer.ggml.remove_extra_whitespaces
   bool hasCharacterMap = false;   ///< tokenizer.ggml.precompiled_charsmap
-  std::string_view chatTemplate;  ///< tokenizer.chat_template
+  /// general.architecture: the special tokens of "phi3" swallow the white space
+  /// after them, for which the format has no key.
+  std::string_view architecture;
+  std::string_view chatTemplate; ///< tokenizer.chat_template
 };
 
 std::optional<TokenizerData> tokenizerFromGguf(const GgufTokenizer &gguf,
