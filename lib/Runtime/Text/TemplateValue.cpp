@@ -24,18 +24,6 @@ bool isTrue(const Value &value) {
   return value.space() != nullptr;
 }
 
-bool itemsOf(const Value &value, List &items) {
-  if (const List *list = value.list()) {
-    items = *list;
-  } else if (const Dict *dict = value.dict()) {
-    for (const auto &member : *dict)
-      items.emplace_back(Text(member.first, false));
-  } else {
-    return value.undefined();
-  }
-  return true;
-}
-
 std::vector<size_t> characterStarts(std::string_view bytes) {
   std::vector<size_t> starts;
   for (size_t at = 0; at < bytes.size();) {
@@ -44,6 +32,23 @@ std::vector<size_t> characterStarts(std::string_view bytes) {
   }
   starts.push_back(bytes.size());
   return starts;
+}
+
+bool itemsOf(const Value &value, List &items) {
+  if (const List *list = value.list()) {
+    items = *list;
+  } else if (const Text *text = value.text();
+             text && text->bytes.size() <= mostCharacters) {
+    auto starts = characterStarts(text->bytes);
+    for (size_t i = 0; i + 1 < starts.size(); ++i)
+      items.emplace_back(text->slice(starts[i], starts[i + 1] - starts[i]));
+  } else if (const Dict *dict = value.dict()) {
+    for (const auto &member : *dict)
+      items.emplace_back(Text(member.first, false));
+  } else {
+    return value.undefined();
+  }
+  return true;
 }
 
 const Value *memberOf(const Value &value, std::string_view name) {

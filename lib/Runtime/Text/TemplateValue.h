@@ -87,8 +87,12 @@ std::string_view kindName(const Value &value);
 
 bool isTrue(const Value &value);
 
-/// Items of a list, keys of a dict, nothing of what is undefined. False for
-/// other values.
+/// A string of more bytes is not taken apart into characters, each of which is
+/// a value.
+constexpr size_t mostCharacters = 1 << 16;
+
+/// Items of a list, characters of a string, keys of a dict, nothing of what is
+/// undefined. False for other values.
 bool itemsOf(const Value &value, List &items);
 
 /// Where each character starts, and the end.

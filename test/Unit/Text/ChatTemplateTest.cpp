@@ -133,8 +133,14 @@ TEST(ChatTemplate, HostileTemplatesAreBounded) {
   }
   EXPECT_EQ(refusal(loops + ends), "chat template, line 1: the template does "
                                    "too much work for this conversation");
+  std::string error;
+  EXPECT_TRUE(render("{% for c in messages[0].content %}{% endfor %}",
+                     {{"user", std::string(70000, 'a')}}, true, error)
+                  .is_null());
+  EXPECT_EQ(error, "chat template, line 1: expected a list to loop over, got a "
+                   "string");
   // A long conversation is more work, and fine.
-  std::string error, word(1 << 20, 'a');
+  std::string word(1 << 20, 'a');
   std::vector<ChatMessage> messages;
   for (int i = 0; i < 2000; ++i)
     messages.push_back({i % 2 ? "assistant" : "user", i == 7 ? word : "hi"});

@@ -241,7 +241,7 @@ PIECES = [
     "{{ 'yes' if messages else 'no' }} {{ 'x' if false }}|", "{{ (1, 2)[1] }} {{ [1, 2, 3][-1] }} {{ 'héllo'[1] }} {{ {'a': 5}.a }} {{ {'a': 5}['a'] }}", "{{ [1][3] }}|", "{{ missing }}|", "{{ missing.x }}", "{{ missing + 'a' }}",
     "{{ messages[0].nothing }}|{{ messages[0].nothing is defined }}", "{{ 'abcdef'[1:3] }} {{ 'abcdef'[:-2] }} {{ 'abc'[::-1] }} {{ 'abc'[5:] }}| {{ 'äöü'[1:] }}", "{{ messages[1:] | length }} {{ messages[:1] | length }} {{ messages[::-1][0].role }} {{ messages[-9:9]|length }}",
     "{% for x in [1, 2, 3] %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }};{% endfor %}", "{% for x in [] %}a{% else %}none{% endfor %}", "{% for x in missing %}a{% else %}none{% endfor %}",
-    "{% for x in [1, 2, 3, 4] if x % 2 == 0 %}{{ x }}/{{ loop.length }} {% else %}no{% endfor %}", "{% for x in [1] if false %}a{% else %}no{% endfor %}", "{% for a, b in {'x': 1, 'y': 2}.items() %}{{ a }}{{ b }}{% endfor %}", "{% for k in {'x': 1} %}{{ k }}{% endfor %}", "{% for x in 5 %}{% endfor %}",
+    "{% for x in [1, 2, 3, 4] if x % 2 == 0 %}{{ x }}/{{ loop.length }} {% else %}no{% endfor %}", "{% for x in [1] if false %}a{% else %}no{% endfor %}", "{% for a, b in {'x': 1, 'y': 2}.items() %}{{ a }}{{ b }}{% endfor %}", "{% for k in {'x': 1} %}{{ k }}{% endfor %}", "{% for x in 5 %}{% endfor %}", "{% for x in 'a\u00e9' %}{{ x }},{% endfor %}{{ 'ab'|join('-') }}{{ 'abc'|list|length }}",
     "{% for x in [1, 2, 3] %}{% if x == 2 %}{% continue %}{% endif %}{{ x }}{% endfor %}", "{% for x in [1, 2, 3] %}{% if x == 2 %}{% break %}{% endif %}{{ x }}{% endfor %}", "{% for x in [1, 2] %}{% continue %}{% else %}none{% endfor %}", "{% for x in [1, 2] %}{% if x == 2 %}{% break %}{% endif %}{% else %}none{% endfor %}", "{% for x in [1, 2] %}{{ loop.previtem is defined }}{{ loop.nextitem }}{% endfor %}",
     "{% set x = 1 %}{% for i in [1, 2] %}{% set x = x + i %}{{ x }}{% endfor %}{{ x }}", "{% set ns = namespace(x=1) %}{% for i in [1, 2] %}{% set ns.x = ns.x + i %}{% endfor %}{{ ns.x }}", "{% set ns = namespace() %}{% set ns.y = 'a' %}{{ ns.y }}{{ ns.z }}", "{% set x.y = 1 %}",
     "{% for i in [1, 2] %}{% for j in [3, 4] %}{{ i }}{{ j }}{{ loop.index }} {% endfor %}{{ loop.index }} {% endfor %}", "{% if false %}a{% elif 0 %}b{% elif 1 %}c{% else %}d{% endif %}", "{% if '' %}a{% else %}b{% endif %}{% if [] %}a{% else %}b{% endif %}",
@@ -261,7 +261,7 @@ PIECES = [
 
 # What Jinja takes and gptc refuses in words.
 REFUSED = ["{{ 1 / 2 }}", "{{ 1 == 1.0 }}", "{% set a, b = 1, 2 %}{{ a }}", "{{ {'a': {'b': 1}}}}", "{{ ['a'] }}", "{{ 2 ** 3 }}", "{{ 1 < 2 < 3 }}", "{% set x %}a{% endset %}", "{% macro f() %}{% endmacro %}",
-           "{% raw %}a{% endraw %}", "{% for x in 'ab' %}{{ x }}{% endfor %}", "{{ [1]|tojson }}", "{{ messages|map(attribute='role')|join }}", "{{ range(3)|list|length }}", "{{ 'a\\x41' }}", "{{ 'ab' * 2 }}", "{{ '%s' % 1 }}",
+           "{% raw %}a{% endraw %}", "{{ [1]|tojson }}", "{{ messages|map(attribute='role')|join }}", "{{ range(3)|list|length }}", "{{ 'a\\x41' }}", "{{ 'ab' * 2 }}", "{{ '%s' % 1 }}",
            "{{ 'abc'[::2] }}", "{{ 'é'|upper }}", "{% filter upper %}a{% endfilter %}", "{{ {1: 2}[1] }}", "{% with x = 1 %}{{ x }}{% endwith %}", "{{ 'a b'.split()[0] }}", "{{ 'a'.join(['b', 'c']) }}", "{{ dict(a=1).a }}"]
 
 
