@@ -8,6 +8,10 @@
 
 namespace gptc::text {
 
+/// Places in a text, which normal form C can make three times as long, have 32
+/// bits.
+static constexpr uint64_t largestText = uint64_t(1) << 29;
+
 struct Tokenizer::Impl {
   TokenizerData data;
   SpecialTokens special;
@@ -57,8 +61,8 @@ Tokenizer::encode(std::span<const TextPart> parts, std::string &error) const {
   uint64_t total = 0;
   for (const TextPart &part : parts)
     total += part.bytes.size();
-  if (total > INT32_MAX) {
-    error = fmt::format("text: expected at most {} bytes, got {}", INT32_MAX,
+  if (total > largestText) {
+    error = fmt::format("text: expected at most {} bytes, got {}", largestText,
                         total);
     return std::nullopt;
   }

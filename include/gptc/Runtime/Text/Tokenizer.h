@@ -12,7 +12,8 @@
 //
 // Input need not be valid UTF-8: each invalid byte counts as a symbol
 // character. Refuses: what the vocabulary has no token for (the error names
-// it). A Tokenizer is immutable and may be used by several threads.
+// it), more than 512 MiB. A Tokenizer is immutable and may be used by several
+// threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_RUNTIME_TEXT_TOKENIZER_H
