@@ -15,7 +15,8 @@ using namespace gptc::checkpoint;
 namespace fs = std::filesystem;
 
 static constexpr std::string_view accepted =
-    "a folder with config.json and .safetensors or pytorch_model.bin, a "
+    "a folder with config.json and .safetensors, pytorch_model.bin or "
+    "model.pt, a "
     ".safetensors file, a .gguf file, a PyTorch ckpt.pt or an llm.c .bin file";
 
 /// std::filesystem without exceptions: what cannot be looked at is not there.
@@ -223,8 +224,10 @@ Expected<void> Checkpoint::openFolder() {
                              "model.safetensors.index.json, got {} other "
                              ".safetensors files and no index",
                              checkpointPath, names.size())};
-  if (isThere(folder / "pytorch_model.bin"))
-    return addWeights((folder / "pytorch_model.bin").string());
+  // The second is what people call a state dict of their own.
+  for (const char *stateDict : {"pytorch_model.bin", "model.pt"})
+    if (isThere(folder / stateDict))
+      return addWeights((folder / stateDict).string());
   index = folder / "pytorch_model.bin.index.json";
   if (isThere(index))
     return openShards(index.string());

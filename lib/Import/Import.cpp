@@ -94,17 +94,6 @@ readHfArchitecture(const checkpoint::json::Reader &config) {
   return std::pair<std::string, std::string>("architectures", *name);
 }
 
-/// What to write where a state dict comes without the config.json that it never
-/// had; empty for other checkpoints.
-static std::string hintOf(const Checkpoint &checkpoint) {
-  return checkpoint.find("src_embed.0.lut.weight")
-             ? "; these tensors are those of The Annotated Transformer, for "
-               "which {\"model_type\": \"annotated_transformer\", \"h\": 8} "
-               "will "
-               "do, with its number of heads"
-             : "";
-}
-
 static Expected<const Family *> chooseFamily(const Checkpoint &checkpoint) {
   auto unsupported = [](llvm::ArrayRef<Family> families,
                         const std::string &name) {
@@ -125,24 +114,29 @@ static Expected<const Family *> chooseFamily(const Checkpoint &checkpoint) {
   }
   if (checkpoint.kind() == Kind::LlmcBin)
     return &llmcFamily;
+  auto config = checkpoint.configReader();
+  const bool named = config.has("model_type") || config.has("architectures");
+  // Its state dict never had a config.json.
+  if (!named && checkpoint.find("src_embed.0.lut.weight"))
+    return Error{checkpoint.path() +
+                 ": the tensors are The Annotated Transformer's: expected a "
+                 "config.json beside them that says {\"model_type\": "
+                 "\"annotated_transformer\", \"h\": 8} with its number of "
+                 "attention heads"};
   // A file of torch.save is whose its config.json says, if it says so.
-  if (checkpoint.kind() == Kind::TorchZip &&
-      !checkpoint.configReader().has("model_type") &&
-      !checkpoint.configReader().has("architectures"))
+  if (checkpoint.kind() == Kind::TorchZip && !named)
     return &nanoGptFamily;
   if (checkpoint.configPath().empty())
     return Error{checkpoint.path() +
                  ": no config.json beside the weights: expected the one that "
-                 "the model was published with" +
-                 hintOf(checkpoint)};
-  auto config = checkpoint.configReader();
-  auto named = readHfArchitecture(config);
-  if (!named)
-    return named.error();
+                 "the model was published with"};
+  auto name = readHfArchitecture(config);
+  if (!name)
+    return name.error();
   for (const Family &family : hfFamilies)
-    if (named->second == family.architecture)
+    if (name->second == family.architecture)
       return &family;
-  return config.error(named->first, unsupported(hfFamilies, named->second));
+  return config.error(name->first, unsupported(hfFamilies, name->second));
 }
 
 bool gptc::isModelName(StringRef name) {

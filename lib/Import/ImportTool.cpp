@@ -31,10 +31,10 @@ static void printHelp() {
 
 usage: gptc-import CHECKPOINT [-o model.mlir] [--name NAME] [--dry-run] [-v]
 
-  CHECKPOINT   folder with config.json and *.safetensors or pytorch_model*.bin,
-               a .safetensors file beside its config.json, a .gguf file, what
-               torch.save writes (nanoGPT's ckpt.pt; a state dict beside a
-               config.json), or an llm.c .bin file
+  CHECKPOINT   folder with config.json and *.safetensors, pytorch_model*.bin or
+               model.pt, a .safetensors file beside its config.json, a .gguf
+               file, what torch.save writes (nanoGPT's ckpt.pt; a state dict
+               beside a config.json), or an llm.c .bin file
   -o FILE      where to write the module; '-' or no -o: standard output
   --name NAME  C identifier for the compiled package; default: from CHECKPOINT
   --dry-run    check everything and write nothing but a summary and a table of

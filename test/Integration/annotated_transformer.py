@@ -1,6 +1,7 @@
 """The Annotated Transformer, an encoder-decoder: imported, compiled and run as entries, against the model in double of test/Families."""
 import os
 import shutil
+import sys
 
 import numpy as np
 
@@ -65,6 +66,14 @@ class AnnotatedTransformer(unittest.TestCase):
         """Memory and log-probabilities within 2e-4; the greedy tokens, whose lead over the second best is 0.05 or more."""
         for level in (2, 0):
             self.check(compiled(self.model(), level))
+
+    def test_state_dict(self):
+        """The same weights as torch.save writes them make the same numbers."""
+        folder = os.path.join(TEMPORARY, "state dict")
+        os.makedirs(folder)
+        shutil.copy(os.path.join(FOLDER, "config.json"), folder)
+        run(sys.executable, os.path.join(HERE, "..", "Import", "Inputs", "torchfile.py"), os.path.join(FOLDER, "model.safetensors"), os.path.join(folder, "model.pt"))
+        self.check(compiled(imported(folder, "annotated")))
 
     def test_padding(self):
         """What stands under the mask is never seen, and padding behind the source is as if it were not there."""

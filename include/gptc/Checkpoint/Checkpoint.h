@@ -1,7 +1,7 @@
 //===- Checkpoint.h - A model's weights files -------------------*- C++ -*-===//
 //
 // Opens what people call "the checkpoint": a Hugging Face folder (config.json
-// with model.safetensors or pytorch_model.bin, or with shards of either and an
+// with model.safetensors, pytorch_model.bin or model.pt, or with shards and an
 // index), a single .safetensors file, a .gguf file, what torch.save writes
 // (nanoGPT's ckpt.pt, a state dict), or an llm.c .bin file. The kind is decided
 // by content. The files are mapped, not copied; tensors are views. Refuses

@@ -3,7 +3,8 @@
     save(path, root)          root: dicts, lists, numbers and Tensor(...)
     torchfile.py KIND PATH [EDIT...]
 
-KIND: nanogpt (a checkpoint), mingpt (a state dict with mask buffers), hf (a state dict under transformers' names). All weights are zero. EDIT:
+KIND: nanogpt (a checkpoint), mingpt (a state dict with mask buffers), hf (a state dict under transformers' names); all weights are zero. Or a .safetensors
+file: a state dict of its tensors. EDIT:
   KEY=JSON      set one of the model_args (n_layer, n_head, n_embd, block_size, vocab_size, bias); KEY= removes it
   NAME:[2,3]    give a tensor this shape (added if it is new); NAME: removes it; NAME:i64 stores it as integers
   NAME:T        store it transposed, as a view
@@ -97,6 +98,15 @@ def shapes(args, prefix="transformer.", in_out=False):
     return made
 
 
+def copied(path):
+    """The tensors of a safetensors file."""
+    with open(path, "rb") as f:
+        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        data = f.read()
+    header.pop("__metadata__", None)
+    return {name: Tensor(t["shape"], data[slice(*t["data_offsets"])], t["dtype"].lower()) for name, t in header.items()}
+
+
 def main():
     kind, path, edits = sys.argv[1], sys.argv[2], sys.argv[3:]
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -106,8 +116,11 @@ def main():
         args.pop(key, None)
         if value:
             args[key] = json.loads(value)
-    tensors = {name: Tensor(shape) for name, shape in shapes(args, "" if kind == "hf" else "transformer.", kind == "hf").items()}
-    tokens = tensors[("" if kind == "hf" else "transformer.") + "wte.weight"]
+    if kind.endswith(".safetensors"):
+        tensors = copied(kind)
+    else:
+        tensors = {name: Tensor(shape) for name, shape in shapes(args, "" if kind == "hf" else "transformer.", kind == "hf").items()}
+    tokens = tensors.get("transformer.wte.weight")
     if kind == "nanogpt":
         tensors["lm_head.weight"] = Tensor(tokens.shape, storage=tokens.storage)
     if kind == "mingpt":
