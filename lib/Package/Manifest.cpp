@@ -292,6 +292,11 @@ void Manifest::weight(const PackedWeight &weight) {
   out.object([&] {
     out.attribute("name", weight.name);
     out.attribute("dtype", dtypeNames[d.source_dtype]);
+    // What was converted while packing (checkpoint::packedFrom).
+    ml_program::GlobalOp global = weight.view.global;
+    if (auto stored = global->getAttrOfType<StoredAttr>("gpt.stored");
+        stored && stored.getStorage() != storageOf(global))
+      out.attribute("stored", stringifyStorage(stored.getStorage()));
     auto type = cast<RankedTensorType>(
         ml_program::GlobalOp(weight.view.global).getType());
     shape("shape", type.getShape());

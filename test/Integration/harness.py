@@ -21,6 +21,7 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "..", "Golden")
+FAMILIES = os.path.join(HERE, "..", "Families")
 DOCS = os.path.join(HERE, "..", "..", "docs")
 BIN = os.path.abspath(sys.argv.pop(1))
 SMOLLM2 = os.environ.get("GPTC_SMOLLM2_GGUF", "")

@@ -1,5 +1,6 @@
 """What was fused, as the manifest shows it: four GEMMs and one attention a layer, kernels shared by the layers."""
-from harness import SMOLLM2, compiled, compiled_case, golden, imported, main, manifest, unittest
+import os
+from harness import FAMILIES, SMOLLM2, compiled, compiled_case, golden, imported, main, manifest, unittest
 
 
 def step_calls(package):
@@ -42,6 +43,12 @@ class Manifest(unittest.TestCase):
     def test_llama(self):
         self.check(compiled_case("llama-hf"), golden("llama-hf")["model"]["layers"], gate=True)
 
+    def test_families(self):
+        """Packed projections, biases, windows and rotating parts of heads change none of it."""
+        for family in ("llama-biases", "mistral", "phi3"):
+            with self.subTest(family):
+                self.check(compiled(imported(os.path.join(FAMILIES, family), family.replace("-", "_"))), 2, gate=True)
+
     def test_unfused(self):
         kinds = [kernel["kind"] for _, kernel in step_calls(compiled_case("gpt2-hf", 0))]
         self.assertNotIn("attention", kinds)
@@ -56,6 +63,14 @@ class Manifest(unittest.TestCase):
         self.assertEqual(weights["output_norm.weight"]["dtype"], "f32")
         self.assertEqual((m["context"], m["vocab"]), (256, 275))
         self.assertEqual(m["weights_file"], "model.weights")
+
+    def test_converted_weights(self):
+        """A format that no kernel reads is named beside the one that it became."""
+        package = compiled(imported(os.path.join(FAMILIES, "llama-gguf-quants", "model.gguf"), "quants"))
+        weights = {weight["name"]: (weight["dtype"], weight.get("stored")) for weight in manifest(package)["weights"]}
+        self.assertEqual(weights["blk.0.attn_output.weight"], ("q8_0", "q5_0"))
+        self.assertEqual(weights["blk.0.ffn_gate.weight"], ("f32", "q4_k"))
+        self.assertEqual(weights["output_norm.weight"], ("f32", None))
 
 
 main()
