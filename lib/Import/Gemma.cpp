@@ -6,14 +6,13 @@
 // where `hidden_activation` stands beside it, both must mean one function,
 // since versions of transformers differ in which they read.
 //
-// Refuses, by name: rotary types other than default, partial rotation,
-// bidirectional attention, quantised checkpoints.
+// Refuses, by name: rotary types other than default, linear and llama3, partial
+// rotation, bidirectional attention, quantised checkpoints.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Fields.h"
 #include "GemmaGraph.h"
-#include "PlainRope.h"
 #include <cmath>
 
 using namespace mlir;
@@ -154,13 +153,13 @@ static Expected<HfConfig> readConfig(const Reader &json, bool second,
   if (second)
     if (auto read = readWindow(json, info.layers, config); !read)
       return read.error();
-  auto rope = readPlainRope(json);
+  auto rope = readRope(json, config.headSize);
   if (!rope)
     return rope.error();
-  if (rope->share != 1)
+  if (rope->rotary != config.headSize)
     return json.error("partial_rotary_factor",
                       "expected 1: partial rotation is not supported");
-  config.ropeBase = rope->base;
+  config.rope = *rope;
   if (auto read = readSpecialTokens(json, info); !read)
     return read.error();
   if (auto read = refuseQuantization(json); !read)

@@ -89,11 +89,13 @@ static Expected<GgufConfig> readConfig(const Metadata &metadata, Keys keys,
   config.kvHeads = fields.sizeOr(keys("attention.head_count_kv"), config.heads);
   config.eps =
       asWritten(fields.positive(keys("attention.layer_norm_rms_epsilon")));
-  config.ropeBase = asWritten(fields.ropeBaseOr(keys("rope.freq_base"), 10000));
+  config.rope.base =
+      asWritten(fields.ropeBaseOr(keys("rope.freq_base"), 10000));
   config.normsLessOne = false;
   fields.requireMultiple(keys("attention.head_count"), config.heads,
                          keys("attention.head_count_kv"), config.kvHeads);
   readHeadSize(fields, keys, config);
+  config.rope.headSize = config.rope.rotary = config.headSize;
   config.scoreScale = 1 / std::sqrt(static_cast<double>(config.headSize));
   if (keys.architecture == "gemma2")
     readSecond(fields, keys, info.layers, config);

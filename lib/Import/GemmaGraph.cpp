@@ -98,9 +98,7 @@ OwningOpRef<ModuleOp> importer::buildGemma(MLIRContext &context,
                                            int64_t vocab) {
   const GemmaConfig &config = model.config;
   GraphBuilder graph(context, weights.claimed(), vocab);
-  auto rope = gpt::RopeAttr::get(&context, config.ropeBase,
-                                 gpt::RopePairs::Half, config.headSize, {});
-  GemmaBuilder builder(graph, config, rope);
+  GemmaBuilder builder(graph, config, config.rope.attribute(context));
   graph.enter(model.tokensPrefix);
   Value x = builder.embed(model.tokens);
   for (size_t i = 0; i < model.layers.size(); ++i) {

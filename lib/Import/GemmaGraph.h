@@ -12,13 +12,14 @@
 #define GPTC_IMPORT_GEMMAGRAPH_H
 
 #include "Families.h"
-#include "gptc/Dialect/Gpt/Gpt.h"
+#include "Rope.h"
 
 namespace gptc::importer {
 
 struct GemmaConfig {
   int64_t width = 0, heads = 0, kvHeads = 0, headSize = 0, inner = 0;
-  double eps = 0, ropeBase = 0, scoreScale = 1;
+  double eps = 0, scoreScale = 1;
+  Rope rope;
   Activation activation = Activation::GeluTanh;
   /// Norms are stored less 1.
   bool normsLessOne = true;

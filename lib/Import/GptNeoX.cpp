@@ -7,7 +7,8 @@
 // rows [H, 3, D]. The head is `embed_out.weight` (newer: `lm_head.weight`)
 // unless config.json ties it. Names may lack the prefix `gpt_neox.`.
 //
-// Refuses, by name: rotary types other than default, quantised checkpoints.
+// Refuses, by name: rotary types other than default, linear and llama3,
+// quantised checkpoints.
 // Dropout probabilities belong to training and are not written.
 //
 //===----------------------------------------------------------------------===//
@@ -15,7 +16,7 @@
 #include "Families.h"
 #include "Fields.h"
 #include "GraphBuilder.h"
-#include "PlainRope.h"
+#include "Rope.h"
 #include <cmath>
 
 using namespace mlir;
@@ -27,8 +28,9 @@ using checkpoint::json::Reader;
 
 namespace {
 struct Config {
-  int64_t width, heads, headSize, inner, rotary;
-  double eps, ropeBase;
+  int64_t width, heads, headSize, inner;
+  double eps;
+  Rope rope;
   Activation activation;
   bool parallel, attentionBias, tied;
 };
@@ -43,25 +45,6 @@ struct Model {
   std::vector<Layer> layers;
 };
 } // namespace
-
-/// Channels of a head that rotate: the share of it, rounded down.
-static Expected<void> readRope(const Reader &json, Config &config) {
-  // rope_theta and partial_rotary_factor stand in rope_parameters only.
-  PlainRopeKeys keys{"rotary_emb_base", "rotary_pct", {10000, 0.25}};
-  auto rope = readPlainRope(json, keys);
-  if (!rope)
-    return rope.error();
-  config.ropeBase = rope->base;
-  config.rotary =
-      static_cast<int64_t>(static_cast<double>(config.headSize) * rope->share);
-  if (config.rotary % 2 != 0 || config.rotary < 2)
-    return json.error(
-        "rotary_pct",
-        fmt::format("expected an even number of rotating channels (pairs) of "
-                    "the {} of a head, from 2 on, got {}",
-                    config.headSize, config.rotary));
-  return {};
-}
 
 static Expected<Config> readConfig(const Reader &json, ModelInfo &info) {
   Fields fields(json);
@@ -93,8 +76,12 @@ static Expected<Config> readConfig(const Reader &json, ModelInfo &info) {
   config.tied = fields.booleanOr("tie_word_embeddings", false);
   if (fields.failed())
     return fields.error();
-  if (auto read = readRope(json, config); !read)
-    return read.error();
+  // Newer files have both in rope_parameters, under their usual names.
+  auto rope = readRope(json, config.headSize,
+                       {"rotary_emb_base", "rotary_pct", 10000, 0.25});
+  if (!rope)
+    return rope.error();
+  config.rope = *rope;
   if (auto read = readSpecialTokens(json, info); !read)
     return read.error();
   if (auto read = refuseQuantization(json); !read)
@@ -166,9 +153,7 @@ static OwningOpRef<ModuleOp> build(MLIRContext &context, const Config &config,
                                    const std::string &headPrefix,
                                    const Weights &weights, int64_t vocab) {
   GraphBuilder graph(context, weights.claimed(), vocab);
-  auto rope = gpt::RopeAttr::get(&context, config.ropeBase,
-                                 gpt::RopePairs::Half, config.headSize,
-                                 gpt::RopeScalingAttr(), config.rotary);
+  gpt::RopeAttr rope = config.rope.attribute(context);
   graph.enter(prefix + "embed_in");
   Value table = graph.load("embed", model.tokens);
   Value x = graph.embedding("x", table, graph.tokens());

@@ -71,49 +71,63 @@ static bool present(const Reader &config, std::string_view key) {
   return value && !value->isNull();
 }
 
-/// rope_theta and partial_rotary_factor of `source`; what is absent stays.
-static Expected<void> readBase(const Reader &source, Rope &result,
-                               double &partial) {
+namespace {
+/// The share of a head that rotates, and the key that says so.
+struct Share {
+  double number;
+  const Reader *source;
+  const char *key;
+};
+} // namespace
+
+/// What `source` says of the base and the share; what is absent stays.
+static Expected<void> readNumbers(const Reader &source, const char *baseKey,
+                                  const char *shareKey, Rope &result,
+                                  Share &share) {
   Fields fields(source);
-  result.base = fields.ropeBaseOr("rope_theta", result.base);
-  partial = fields.positiveOr("partial_rotary_factor", partial);
-  double rotary = static_cast<double>(result.headSize) * partial;
-  fields.require(fields.failed() || partial <= 1, "partial_rotary_factor",
-                 fmt::format("expected at most 1, got {}", partial));
+  result.base = fields.ropeBaseOr(baseKey, result.base);
+  double number = fields.positiveOr(shareKey, share.number);
+  fields.require(fields.failed() || number <= 1, shareKey,
+                 fmt::format("expected at most 1, got {}", number));
   if (fields.failed())
     return fields.error();
-  // As transformers rounds it.
-  result.rotary = static_cast<int64_t>(rotary);
-  fields.require(
-      result.rotary >= 2 && result.rotary % 2 == 0,
-      present(source, "partial_rotary_factor") ? "partial_rotary_factor"
-                                               : "head_dim",
-      fmt::format("expected an even number of the {} channels of a head to "
-                  "rotate, got {}",
-                  result.headSize, result.rotary));
-  if (fields.failed())
-    return fields.error();
+  if (present(source, shareKey))
+    share = {number, &source, shareKey};
   return {};
 }
 
 Expected<Rope> importer::readRope(const Reader &config, int64_t headSize,
-                                  double base, double partial) {
+                                  const RopeKeys &keys) {
   Rope result;
-  result.base = base;
+  result.base = keys.absentBase;
   result.headSize = headSize;
-  if (auto read = readBase(config, result, partial); !read)
+  Share share{keys.absentPartial, &config, keys.partial};
+  if (auto read = readNumbers(config, keys.base, keys.partial, result, share);
+      !read)
     return read.error();
+  std::optional<Reader> nested;
   for (std::string_view key : {"rope_parameters", "rope_scaling"}) {
     if (!present(config, key))
       continue;
     auto rope = config.child(key);
     if (!rope)
       return rope.error();
-    if (auto read = readType(*rope, key, config, result); !read)
+    nested.emplace(*rope);
+    if (auto read = readType(*nested, key, config, result); !read)
       return read.error();
-    if (auto read = readBase(*rope, result, partial); !read)
+    if (auto read = readNumbers(*nested, "rope_theta", "partial_rotary_factor",
+                                result, share);
+        !read)
       return read.error();
     break;
   }
+  // As transformers rounds it.
+  result.rotary =
+      static_cast<int64_t>(static_cast<double>(headSize) * share.number);
+  if (result.rotary < 2 || result.rotary % 2)
+    return share.source->error(
+        share.key, fmt::format("expected an even number of the {} channels of "
+                               "a head to rotate, got {}",
+                               headSize, result.rotary));
   return result;
 }

@@ -32,13 +32,19 @@ struct Rope {
   gpt::RopeAttr attribute(mlir::MLIRContext &context) const;
 };
 
-/// `base` and `partial` are the family's defaults of rope_theta and
-/// partial_rotary_factor. Refuses, by name, rotary types other than default,
-/// linear and llama3, every parameter of which is required, and parameters that
-/// differ from layer to layer.
+/// A family's keys of the base and of the share of a head that rotates, where
+/// they stand in config.json itself, and its defaults.
+struct RopeKeys {
+  const char *base = "rope_theta", *partial = "partial_rotary_factor";
+  double absentBase = 10000, absentPartial = 1;
+};
+
+/// Refuses, by name, rotary types other than default, linear and llama3, every
+/// parameter of which is required, and parameters that differ from layer to
+/// layer.
 checkpoint::Expected<Rope> readRope(const checkpoint::json::Reader &config,
-                                    int64_t headSize, double base = 10000,
-                                    double partial = 1);
+                                    int64_t headSize,
+                                    const RopeKeys &keys = {});
 
 } // namespace gptc::importer
 
