@@ -17,7 +17,8 @@ int64_t gptc::rowDigits(gpt::Storage storage, InputPrecision inputs,
 }
 
 GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
-                                RowDigits digits, const TargetDesc &t) {
+                                RowDigits digits, int64_t lanes,
+                                const TargetDesc &t) {
   GemmSchedule s;
   // Of int8 and blocks, two sums a column, and registers for codes and scales.
   // Of more digits one; those that are scaled lie in memory.
@@ -27,11 +28,15 @@ GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
   s.panel = t.panelWidth();
   s.unit = whole ? std::lcm(s.panel, whole) / s.panel : 1;
   // Four panels give one row eight chains of multiply-adds: latency 4 times two
-  // ports.
-  s.group = s.unit * ((4 + s.unit - 1) / s.unit);
+  // ports. Of many rows, all of A passes for each group: where it is more than
+  // L2 keeps, 256 columns halve what that reads, and their sums are half of L2.
+  const int64_t panels = digits.digits || lanes > 1 ? 4 : 256 / s.panel;
+  s.group = s.unit * ((panels + s.unit - 1) / s.unit);
   // A slice of a panel stays in L1 while tiles of rows pass it: three quarters
   // for both.
-  const int64_t number = digits.digits ? digits.digits : 4,
+  const int64_t number = digits.digits     ? digits.digits
+                         : t.pairBroadcast ? 8
+                                           : 4,
                 weight = digits.digits ? 1 : 4;
   int64_t depth =
       t.l1Bytes * 3 / 4 / (s.panel * weight + s.rowTile * number);
@@ -89,7 +94,7 @@ DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel, const TargetDesc &target,
     KernelGemm gemm = kernelGemm(kernel);
     GemmSchedule s =
         scheduleGemm(gemm.k, wholeColumnsOf(op),
-                     digitsOf(gemm, inputs, target), target);
+                     digitsOf(gemm, inputs, target), gemm.maxLanes(), target);
     set("row_tile", s.rowTile);
     set("panel", s.panel);
     set("row_block", s.rowBlock);
@@ -206,7 +211,7 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
     return kernel.emitOpError("schedule: expected 'inputs' to be \"f32\", "
                               "\"bf16\" or \"int8\"");
   GemmSchedule s = readGemmSchedule(kernel),
-               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), {}, t);
+               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), {}, 1, t);
   return success(
       succeeded(
           expectSize(kernel, "panel", s.panel == best.panel,

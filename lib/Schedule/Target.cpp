@@ -35,6 +35,7 @@ static TargetDesc describe(int level) {
   t.cpu = t.name;
   for (int i = lowest; i <= level; ++i)
     t.requiredFeatures += (i > lowest ? "," : "") + levelFeatures[i].str();
+  t.pairBroadcast = level == 2;
   if (level >= 3) {
     t.fma = t.f16Convert = true;
     t.lanes = 8;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """GEMMs of GPT-2's shapes with what is fused into them, against OpenBLAS's sgemm alone, in turns.
 
-    gemm.py [--bin DIR] [--rows 512] [--threads 1,2] [--rounds 21] [--venv DIR] [--json FILE]
+    gemm.py [--bin DIR] [--march native] [--rows 512] [--threads 1,2] [--rounds 21] [--venv DIR] [--json FILE]
 
 gptc computes x W + bias, and GELU or a residual after it as GPT-2 has them, from weights that it packed when the package was opened;
 OpenBLAS, called by numpy, computes x W alone into an array that is there, and packs W in every call, as its interface has it. Both read f32 and the
@@ -115,9 +115,9 @@ def work(a):
         text = os.path.join(folder, "gemms.mlir")
         with open(text, "w", encoding="utf-8") as f:
             f.write(model())
-        subprocess.run([os.path.join(a.bin, "gptc"), text, "-o", os.path.join(folder, "gemms")], check=True)
+        subprocess.run([os.path.join(a.bin, "gptc"), text, "-march=" + a.march, "-o", os.path.join(folder, "gemms")], check=True)
         opened = Package(os.path.join(folder, "gemms")).open(weights)
-        print(f"gptc against {about['openblas']} with its {about['kernels']} kernels, medians of {a.rounds} rounds\n")
+        print(f"gptc for {a.march} against {about['openblas']} with its {about['kernels']} kernels, medians of {a.rounds} rounds\n")
         print("| rows x K x N | fused | threads | gptc, GFLOP/s | OpenBLAS, GFLOP/s | ratio |\n| --- | --- | --- | --- | --- | --- |")
         about["gemms"] = [row for threads in a.threads for row in measure(a, opened, weights, threads)]
     if a.json:
@@ -128,6 +128,7 @@ def work(a):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", default=os.path.join(ROOT, "build", "release", "bin"))
+    p.add_argument("--march", default="native")
     p.add_argument("--rows", type=int, default=512)
     p.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2])
     p.add_argument("--rounds", type=int, default=21)

@@ -30,7 +30,7 @@ def SelectSchedule : Pass<"gpt-select-schedule", "::mlir::ModuleOp"> {
     q8_0 becomes q8_0x4, the same bytes in words of four.
 
     ```mlir
-    gpt.kernel @gemm_k576_n960(...) schedule {depth = 128 : i64, group = 4 : i64, panel = 32 : i64, row_block = 560 : i64, row_tile = 14 : i64, unit = 2 : i64}
+    gpt.kernel @gemm_k576_n960(...) schedule {depth = 128 : i64, group = 8 : i64, panel = 32 : i64, row_block = 560 : i64, row_tile = 14 : i64, unit = 2 : i64}
     ```
   }];
   let options = [

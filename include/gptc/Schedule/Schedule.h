@@ -47,9 +47,10 @@ struct RowDigits {
   bool blocks = false;
 };
 
-/// `whole`: columns that a tile must not cut, as wholeColumnsOf says.
+/// `whole`: columns that a tile must not cut, as wholeColumnsOf says. `lanes`:
+/// the most products that an epilogue takes.
 GemmSchedule scheduleGemm(int64_t inFeatures, int64_t whole, RowDigits digits,
-                          const TargetDesc &target);
+                          int64_t lanes, const TargetDesc &target);
 AttentionSchedule scheduleAttention(gpt::FlashAttentionOp op,
                                     const TargetDesc &target);
 

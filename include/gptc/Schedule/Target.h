@@ -30,6 +30,9 @@ struct TargetDesc {
   /// Fused multiply-add; without it a product is rounded before the sum.
   bool fma = false;
   bool f16Convert = false; ///< f16 <-> f32 conversions in hardware
+  /// A pair of f32 is loaded into every half of a vector by the load alone
+  /// (movddup), a single one is not.
+  bool pairBroadcast = false;
   bool permute16 = false; ///< 16-entry register table look-up (AVX-512 vpermps)
   /// Sums of products of pairs of bf16 in hardware (vdpbf16ps), faster than
   /// twice as many multiply-adds of f32.

@@ -58,8 +58,18 @@ struct Gemm {
   void fewRows(unsigned section, Value lo, Value hi);
   /// The rows lie packed in scratch; row0 is the first.
   void manyRows(unsigned section, Value lo, Value hi, Value row0, Value rows);
-  void slice(const GemmSection &s, unsigned lane, Value panel, Value tilePanel,
-             Value k0, Value rows);
+  /// A panel of a section for many rows: the `panel`-th of a group's `panels`
+  /// from panel0 on, and the rows that lie packed, row0 the first.
+  struct PanelRows {
+    unsigned section, lane;
+    Value panel0, panels, panel, row0, rows;
+  };
+  void slice(const PanelRows &at, Value k0);
+  /// Sums of `size` rows from tileRow on become 0.
+  void clear(const PanelRows &at, Value tileRow, Value size);
+  /// What these rows need behind their products: the scales of bytes, and where
+  /// a unit's last panel is done, its epilogue.
+  void finish(const PanelRows &at, Value tileRow, Value size);
   /// Rows of a panel for `depth` input features.
   Value steps(gpt::Storage storage, Value depth) {
     return p.digits(storage) ? byteSteps(e, storage, depth)

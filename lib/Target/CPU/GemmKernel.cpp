@@ -6,10 +6,10 @@
 // input features of a panel, unpacked where they are stored otherwise, stay in
 // L1 while the tiles of rows pass them (Goto and van de Geijn, ACM TOMS 34(3),
 // 2008). Sums go through memory between slices, so an element is one chain over
-// k however it is cut. Each thread prepares the rows it multiplies for itself:
-// rounded to bf16, or written in bytes (ByteKernel.h), few rows too. Where pairs
-// of bf16 are multiplied, weights that lie otherwise are unpacked for any number
-// of rows.
+// k however it is cut; a tile's epilogue follows its last products. Each thread
+// prepares the rows it multiplies for itself: rounded to bf16, or written in
+// bytes (ByteKernel.h), few rows too. Where pairs of bf16 are multiplied, weights
+// that lie otherwise are unpacked for any number of rows.
 //
 //===----------------------------------------------------------------------===//
 #include "ByteKernel.h"
@@ -86,9 +86,40 @@ void Gemm::fewRows(unsigned section, Value lo, Value hi) {
   });
 }
 
+void Gemm::clear(const PanelRows &at, Value tileRow, Value size) {
+  e.loop(e.cst(0), size, 1, [&](Value r) {
+    Value row = tileAt(at.lane, e.add(tileRow, r), at.panel);
+    for (int64_t i = 0; i < p.nr; i += e.target.lanes)
+      e.store(e.constFp(e.vec(e.f32()), 0), e.at(row, i * 4));
+  });
+}
+
+void Gemm::finish(const PanelRows &at, Value tileRow, Value size) {
+  const GemmSection &s = p.sections[at.section];
+  if (s.storage[at.lane] == gpt::Storage::I8x4)
+    scaleBytes(s, at.lane, e.add(at.panel0, at.panel),
+               tileAt(at.lane, tileRow, at.panel), tileRow, size,
+               /*packed=*/true);
+  if (at.lane + 1 < s.weights.size())
+    return;
+  Value first = e.mul(e.div(at.panel, p.unit), p.unit),
+        done = e.add(at.panel, 1);
+  Value ends = e.select(e.le(at.panels, done), e.constInt(e.i1(), 1),
+                        e.eq(e.rem(done, p.unit), e.cst(0)));
+  e.ifThen(ends, [&] {
+    emitEpilogue(e, c, p, at.section, e.add(at.row0, tileRow), size,
+                 e.add(at.panel0, first), e.sub(done, first),
+                 tileAt(0, tileRow, first));
+  });
+}
+
 // Adds the products of input features k0 to k0 + KC of one panel for all rows.
-void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
-                 Value tilePanel, Value k0, Value rows) {
+// A tile is finished behind the last slice's products, while its sums are in L1
+// and the next tile's products hide how long its results take to memory.
+void Gemm::slice(const PanelRows &at, Value k0) {
+  const GemmSection &s = p.sections[at.section];
+  const unsigned lane = at.lane;
+  Value panel = e.add(at.panel0, at.panel);
   const gpt::Storage storage = s.storage[lane],
                      multiplied = p.multiplied(storage);
   const RowForm &form = p.formOf(storage);
@@ -98,10 +129,12 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
                                  ? 32 * p.nr
                                  : panelBytes(storage, p.nr, 32);
   Value depth = e.min(e.cst(p.kc), e.sub(e.cst(p.k), k0));
+  Value begins = e.eq(k0, e.cst(0)), ends = e.le(e.cst(p.k), e.add(k0, p.kc));
   // KC is whole blocks of any format.
-  Value stored = e.at(panelAt(s, lane, panel),
-                      e.mul(e.div(k0, 32), blockBytes));
-  Value b = stored;
+  auto sliceAt = [&](Value of, Value k) {
+    return e.at(panelAt(s, lane, of), e.mul(e.div(k, 32), blockBytes));
+  };
+  Value stored = sliceAt(panel, k0), b = stored;
   if (storage != multiplied) {
     callUnpackPanel(e, storage, stored, unpacked, depth, multiplied);
     b = unpacked;
@@ -112,12 +145,14 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
   bool pairs = multiplied == gpt::Storage::BF16x2 && e.target.bf16Dot;
   Value words = form.digits ? byteRowWord(e, {storage, form.digits}, k0)
                             : e.div(k0, pairs ? 2 : 1);
-  // While tiles pass this slice, the next panel's comes to L2: as much in each
-  // step of a tile as keeps it out of the way of the products.
+  // While tiles pass this slice, the next one comes to L2, of the next panel or
+  // of the next inputs: as much in each step of a tile as keeps it out of the way
+  // of the products.
   MicroKernel mk{p.mr};
   mk.storage = multiplied;
   mk.accumulate = true;
-  mk.packedRows = p.mr;
+  mk.packedRows = p.mr * form.repeat;
+  mk.repeat = form.repeat;
   mk.digits = form.digits;
   // Blocks are few bytes, read in a row as they are unpacked.
   mk.ahead = blocks ? 0 : 64;
@@ -125,52 +160,47 @@ void Gemm::slice(const GemmSection &s, unsigned lane, Value panel,
                              : multiplied == gpt::Storage::BF16x2 ? 2
                                                                   : 1,
                 part = p.kc / stepInputs * 64;
-  Value next = e.at(stored, stride(s, lane));
+  Value next = e.select(
+      e.lt(e.add(at.panel, 1), at.panels), sliceAt(e.add(panel, 1), k0),
+      sliceAt(e.select(ends, e.add(panel, 1), at.panel0),
+              e.select(ends, e.cst(0), e.add(k0, p.kc))));
   auto run = [&](Value tileRow, Value r0, int64_t size, Value ahead) {
     mk.rows = size;
     Value a = e.add(e.mul(tileRow, form.words), e.mul(words, p.mr));
     callMicroKernel(
         e, mk,
-        operands(e.elem(e.at(c.scratch, form.packed), e.add(a, r0)), p.mr, b, 0,
-                 tileAt(lane, e.add(tileRow, r0), tilePanel),
+        operands(e.elem(e.at(c.scratch, form.packed),
+                        e.mul(e.add(a, r0), form.repeat)),
+                 mk.packedRows, b, 0,
+                 tileAt(lane, e.add(tileRow, r0), at.panel),
                  steps(multiplied, depth), ahead));
   };
-  Value whole = e.mul(e.div(rows, p.mr), p.mr);
   Value parts = e.cst((p.kc / 32 * blockBytes + part - 1) / part);
-  e.loop(e.cst(0), whole, p.mr, [&](Value t) {
-    Value tile = e.div(t, p.mr);
-    run(t, e.cst(0), p.mr,
-        e.select(e.lt(tile, parts), e.at(next, e.mul(tile, part)), b));
+  e.loop(e.cst(0), at.rows, p.mr, [&](Value t) {
+    Value size = e.min(e.cst(p.mr), e.sub(at.rows, t)), index = e.div(t, p.mr);
+    Value ahead =
+        e.select(e.lt(index, parts), e.at(next, e.mul(index, part)), b);
+    e.ifThen(begins, [&] { clear(at, t, size); });
+    e.ifThen(
+        e.eq(size, e.cst(p.mr)), [&] { run(t, e.cst(0), p.mr, ahead); },
+        [&] {
+          coverRows(size, p.mr,
+                    [&](Value r0, int64_t some) { run(t, r0, some, b); });
+        });
+    e.ifThen(ends, [&] { finish(at, t, size); });
   });
-  coverRows(e.sub(rows, whole), p.mr,
-            [&](Value r0, int64_t size) { run(whole, r0, size, b); });
 }
 
 void Gemm::manyRows(unsigned section, Value lo, Value hi, Value row0,
                     Value rows) {
-  const GemmSection &s = p.sections[section];
   e.loop(lo, hi, p.group, [&](Value panel0) {
     Value panels = e.min(e.cst(p.group), e.sub(hi, panel0));
-    for (unsigned lane = 0; lane < s.weights.size(); ++lane) {
-      e.loop(e.cst(0), e.mul(rows, p.tilePitch()), e.target.lanes,
-             [&](Value i) {
-               e.store(e.constFp(e.vec(e.f32()), 0),
-                       e.elem(tileAt(lane, e.cst(0), e.cst(0)), i));
-             });
+    for (unsigned lane = 0; lane < p.sections[section].weights.size(); ++lane)
       e.loop(e.cst(0), e.cst(p.k), p.kc, [&](Value k0) {
-        e.loop(e.cst(0), panels, 1, [&](Value q) {
-          slice(s, lane, e.add(panel0, q), q, k0, rows);
+        e.loop(e.cst(0), panels, 1, [&](Value panel) {
+          slice({section, lane, panel0, panels, panel, row0, rows}, k0);
         });
       });
-      if (s.storage[lane] == gpt::Storage::I8x4)
-        e.loop(e.cst(0), panels, 1, [&](Value q) {
-          e.loop(e.cst(0), rows, p.mr, [&](Value t) {
-            scaleBytes(s, lane, e.add(panel0, q), tileAt(lane, t, q), t,
-                       e.min(e.cst(p.mr), e.sub(rows, t)), /*packed=*/true);
-          });
-        });
-    }
-    emitEpilogue(e, c, p, section, row0, rows, panel0, panels, tile);
   });
 }
 
@@ -220,14 +250,16 @@ void Gemm::allManyRows() {
     return Value(arith::DivUIOp::create(e.b, e.loc, x, parts));
   };
   Value part = arith::RemUIOp::create(e.b, e.loc, c.thread, parts);
-  Value tiles = e.ceilDiv(m, p.mr);
-  Value from = cutOf(e, tiles, part, parts),
-        count = e.sub(cutOf(e, tiles, e.add(part, 1), parts), from);
+  // Four rows more or less of a part cost less than a whole tile would.
+  auto cut = [&](Value i) {
+    return e.min(e.mul(cutOf(e, e.ceilDiv(m, 4), i, parts), 4), m);
+  };
+  Value from = cut(part), to = cut(e.add(part, 1));
+  Value tiles = e.ceilDiv(e.sub(to, from), p.mr);
   // As few blocks of rows as there can be, of about the same size.
-  Value blocks = e.ceilDiv(e.mul(count, p.mr), p.mc);
+  Value blocks = e.ceilDiv(e.mul(tiles, p.mr), p.mc);
   auto border = [&](Value i) {
-    Value tile = e.add(from, cutOf(e, count, i, blocks));
-    return e.min(e.mul(tile, p.mr), m);
+    return e.min(e.add(from, e.mul(cutOf(e, tiles, i, blocks), p.mr)), to);
   };
   e.loop(e.cst(0), blocks, 1, [&](Value block) {
     Value row0 = border(block);

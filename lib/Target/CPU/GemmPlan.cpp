@@ -41,7 +41,8 @@ static void findForms(GemmPlan &p, const TargetDesc &target) {
         continue;
       RowForm form{storage, p.digits(storage), rowWords(p, storage, target),
                    packed, copied};
-      packed += p.mc * form.words * 4 + 64;
+      form.repeat = target.pairBroadcast && !form.digits ? 2 : 1;
+      packed += p.packedBytes(form);
       copied += p.mr * form.pitch() * 4;
       p.forms.push_back(form);
     }

@@ -18,8 +18,11 @@ struct RowForm {
   gpt::Storage storage; ///< as MicroKernel takes it
   int64_t digits;       ///< rowDigits
   int64_t words;        ///< of a row, up to a whole vector
-  int64_t packed = 0;   ///< bytes into scratch: [tiles][words][MR]
+  int64_t packed = 0;   ///< bytes into scratch: [tiles][words][MR][repeat]
   int64_t copied = 0;   ///< bytes into the copies: [MR][pitch]
+  /// How often a word stands in a packed row: twice where a pair is broadcast
+  /// by a load alone.
+  int64_t repeat = 1;
   /// Words from one copied row to the next. A cache line shifts each against
   /// the last, so that rows of a power of two do not meet in one set.
   int64_t pitch() const { return words + 16; }
@@ -66,8 +69,21 @@ struct GemmPlan : KernelGemm {
   // Scratch: packed A of every form (whose last tile is written a vector too
   // far), a tile of copied rows of each, a normalised row, a slice of unpacked
   // weights, the accumulator tile; byte offsets.
-  int64_t copyOffset() const { return sum(mc, 0) + 64 * forms.size(); }
-  int64_t rowOffset() const { return copyOffset() + sum(mr, 16); }
+  int64_t copyOffset() const {
+    int64_t bytes = 0;
+    for (const RowForm &form : forms)
+      bytes += packedBytes(form);
+    return bytes;
+  }
+  int64_t packedBytes(const RowForm &form) const {
+    return mc * form.words * form.repeat * 4 + 64;
+  }
+  int64_t rowOffset() const {
+    int64_t bytes = copyOffset();
+    for (const RowForm &form : forms)
+      bytes += mr * form.pitch() * 4;
+    return bytes;
+  }
   int64_t unpackedOffset() const {
     // Whole cache lines, so that what follows lies as it would without.
     return rowOffset() + (norm ? (k * 4 + 63) / 64 * 64 : 0);
@@ -81,15 +97,6 @@ struct GemmPlan : KernelGemm {
   } ///< elements between lanes
   int64_t scratchBytes() const {
     return tileOffset() + maxLanes() * lanePitch() * 4;
-  }
-
-private:
-  /// Bytes of `rows` rows of every form, `pad` words after each.
-  int64_t sum(int64_t rows, int64_t pad) const {
-    int64_t words = 0;
-    for (const RowForm &form : forms)
-      words += form.words + pad;
-    return rows * words * 4;
   }
 };
 

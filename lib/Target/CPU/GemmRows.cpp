@@ -63,13 +63,27 @@ void Gemm::copyRows(Value row0, Value rows) {
   });
 }
 
-// Tiles of MR rows, each [words][MR].
+// Tiles of MR rows, each [words][MR]. Whole tiles of whole vectors need no copy.
 void Gemm::pack(Value row0, Value rows) {
+  const bool direct = !p.copies() && p.forms.front().words == p.k;
   e.loop(e.cst(0), rows, p.mr, [&](Value r) {
-    copyRows(e.add(row0, r), e.min(e.cst(p.mr), e.sub(rows, r)));
-    for (const RowForm &form : p.forms)
-      callPackRows(e, p.mr, e.at(copy, form.copied), form.pitch(),
-                   e.elem(e.at(c.scratch, form.packed), e.mul(r, form.words)),
+    auto to = [&](const RowForm &form, Value from, int64_t pitch) {
+      Value tile = e.elem(e.at(c.scratch, form.packed),
+                          e.mul(r, form.words * form.repeat));
+      callPackRows(e, p.mr * form.repeat, form.repeat, from, pitch, tile,
                    form.words);
+    };
+    Value first = e.add(row0, r), size = e.min(e.cst(p.mr), e.sub(rows, r));
+    auto copied = [&] {
+      copyRows(first, size);
+      for (const RowForm &form : p.forms)
+        to(form, e.at(copy, form.copied), form.pitch());
+    };
+    if (!direct)
+      return copied();
+    e.ifThen(
+        e.eq(size, e.cst(p.mr)),
+        [&] { to(p.forms.front(), e.elem(x, e.mul(first, p.k)), p.k); },
+        copied);
   });
 }

@@ -102,10 +102,31 @@ Value gptc::cpu::emitLog(Emitter &e, Value x) {
   return e.select(finite, y, x);
 }
 
-// 1 / (1 + exp(-x)): error below 3e-7, also in the far negative tail.
+// 1 / (1 + exp(-x)) = 1/2 / (1/2 + 2^(n-1) exp(-r)), n = round(-x / ln 2),
+// r = x + n ln 2: error below 3e-7, also in the far negative tail, where 2^n
+// would leave the range before the result does. exp(-r) by emitExp2's
+// polynomial. 0 from -89.07 down.
 Value gptc::cpu::emitSigmoid(Emitter &e, Value x) {
-  Value one = konst(e, x, 1.0);
-  return e.fdiv(one, e.fadd(one, emitExp(e, e.fneg(x))));
+  Type it = e.sameShape(x, e.i32());
+  // Rounds as in emitExp2, with the exponent of 2^(n-1): 0 for n = -126, and
+  // infinity for n = 129. A NaN stays.
+  const double shifter = 12582912.0 + 126.0;
+  x = e.fmax(konst(e, x, -89.2), x);
+  x = e.select(e.flt(konst(e, x, 87.3), x), konst(e, x, 87.3), x);
+  Value t =
+      e.fma(x, konst(e, x, -1.44269504088896341), konst(e, x, shifter));
+  Value n = e.fsub(t, konst(e, x, shifter));
+  Value r = e.fma(n, konst(e, x, 0.693145751953125), x);
+  r = e.fma(n, konst(e, x, 1.42860682030941723212e-6), r);
+  Value p = horner(e, r,
+                   {-0.008290314669386541, 0.041897929319224134,
+                    -0.16667636195538177, 0.4999914953047222,
+                    -0.9999997071892422, 1.0});
+  Value bits = arith::BitcastOp::create(e.b, e.loc, it, t);
+  Value power = arith::ShLIOp::create(e.b, e.loc, bits, e.constInt(it, 23));
+  Value half = konst(e, x, 0.5);
+  power = arith::BitcastOp::create(e.b, e.loc, x.getType(), power);
+  return e.fdiv(half, e.fma(p, power, half));
 }
 
 // 1 - 2 / (exp(2x) + 1); a Taylor polynomial below 0.25, where that would

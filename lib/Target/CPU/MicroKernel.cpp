@@ -168,6 +168,15 @@ static std::string name(const MicroKernel &m, const TargetDesc &t) {
          (m.panels > 1 ? fmt::format("_p{}", m.panels) : "");
 }
 
+/// The number at p in every lane; `repeat` of it follow one another there.
+static Value broadcast(Emitter &e, Type t, Value p, int64_t repeat) {
+  const int64_t lanes = e.target.lanes;
+  if (repeat == 1)
+    return e.splat(e.load(t, p), lanes);
+  Value pair = e.splat(e.load(e.f64(), p), lanes / repeat);
+  return vector::BitCastOp::create(e.b, e.loc, e.vec(t), pair);
+}
+
 void gptc::cpu::callMicroKernel(Emitter &outer, const MicroKernel &m,
                                 const MicroOperands &o) {
   if (m.digits)
@@ -203,11 +212,11 @@ void gptc::cpu::callMicroKernel(Emitter &outer, const MicroKernel &m,
             Value word = halves ? e.mul(k, 2) : k;
             Value at = m.packedRows
                            ? e.at(e.elem(in.a, e.mul(word, m.packedRows)),
-                                  r * 4)
+                                  r * m.repeat * 4)
                            : e.elem(rowBase[r], word);
             auto number = [&](int64_t i, Type t) {
               int64_t next = 4 * std::max<int64_t>(m.packedRows, 1);
-              return e.splat(e.load(t, e.at(at, i * next)), lanes);
+              return broadcast(e, t, e.at(at, i * next), m.repeat);
             };
             if (halves) {
               Value even = number(0, e.f32()), odd = number(1, e.f32());

@@ -17,6 +17,7 @@ struct MicroKernel {
   gpt::Storage storage = gpt::Storage::F32; ///< of B
   int64_t packedRows =
       0; ///< A is [K][packedRows]; 0: A is row-major with pitch lda
+  int64_t repeat = 1; ///< so many words of packed A are the same number
   bool accumulate = false; ///< C is added to
   /// B is read once, from memory: prefetch it ahead of use. The hardware's
   /// streams stop at every page, after 4 KiB.
@@ -83,10 +84,10 @@ void callUnpackPanel(Emitter &e, gpt::Storage storage, Value panel, Value out,
 void callCopyRow(Emitter &e, gpt::Storage storage, Value from, Value to,
                  int64_t k);
 
-/// to[words][packedRows] = `packedRows` rows of `words` words, `pitch` words
-/// apart. Rows are read up to a whole vector; to[...] is written up to a vector
-/// past its end.
-void callPackRows(Emitter &e, int64_t packedRows, Value rows, int64_t pitch,
-                  Value to, int64_t words);
+/// to[words][packedRows] = rows of `words` words, `pitch` words apart, each
+/// `repeat` times in turn. Rows are read up to a whole vector; to[...] is written
+/// up to a vector past its end.
+void callPackRows(Emitter &e, int64_t packedRows, int64_t repeat, Value rows,
+                  int64_t pitch, Value to, int64_t words);
 
 } // namespace gptc::cpu

@@ -54,10 +54,13 @@ Values gptc::cpu::transposeWords(Emitter &e, Values rows) {
   return rows;
 }
 
-void gptc::cpu::callPackRows(Emitter &outer, int64_t packedRows, Value rows,
-                             int64_t pitch, Value to, int64_t words) {
+void gptc::cpu::callPackRows(Emitter &outer, int64_t packedRows, int64_t repeat,
+                             Value rows, int64_t pitch, Value to,
+                             int64_t words) {
   outer.call(
-      fmt::format("pack_{}x{}_pitch{}", packedRows, words, pitch), {rows, to},
+      fmt::format("pack_{}x{}_pitch{}{}", packedRows, words, pitch,
+                  repeat > 1 ? "_pairs" : ""),
+      {rows, to},
       [&](Emitter &e, ValueRange v) {
         const int64_t lanes = e.target.lanes;
         Type vt = e.vec(e.i32());
@@ -68,7 +71,7 @@ void gptc::cpu::callPackRows(Emitter &outer, int64_t packedRows, Value rows,
           e.loop(e.cst(0), e.cst(words), lanes, [&](Value k) {
             Values block;
             for (int64_t r = 0; r < lanes; ++r) {
-              int64_t row = std::min(r0 + r, packedRows - 1);
+              int64_t row = std::min(r0 + r, packedRows - 1) / repeat;
               block.push_back(
                   e.load(vt, e.elem(e.at(v[0], row * pitch * 4), k)));
             }
