@@ -91,7 +91,9 @@ struct GemmPlan : KernelGemm {
   int64_t tileOffset() const {
     return unpackedOffset() + (unpacks ? nr * kc * 4 : 0);
   }
-  int64_t tilePitch() const { return group * nr; } ///< elements between rows
+  /// Elements between rows: a panel more than there are, or rows that are a
+  /// power of two apart would share a few sets of L1.
+  int64_t tilePitch() const { return (group + 1) * nr; }
   int64_t lanePitch() const {
     return mc * tilePitch();
   } ///< elements between lanes
