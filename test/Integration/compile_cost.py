@@ -95,7 +95,8 @@ class Cost(unittest.TestCase):
         mlir = imported(folder, "model")
         with open(mlir, encoding="utf-8") as f:
             dynamic = f.read()
-        static = written(dynamic.replace("?", "4096").replace(f'"{os.path.basename(folder)}"', f'"{folder}"'))
+        # Of another name: a @forward is expected to step, and this one cannot.
+        static = written(dynamic.replace("?", "4096").replace("@forward", "@whole").replace(f'"{os.path.basename(folder)}"', f'"{folder}"'))
         for level in ("-O0", "-O2"):
             with self.subTest(level):
                 text = self.code(static, level)
