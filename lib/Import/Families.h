@@ -87,10 +87,11 @@ readSpecialTokens(const checkpoint::json::Reader &config, ModelInfo &info);
 checkpoint::Expected<void>
 refuseQuantization(const checkpoint::json::Reader &config);
 /// Whether a model that ties its head to `embedding` has another one all the
-/// same: a stored `lm_head.weight` of other numbers. As in transformers 5 that
-/// one is used; a note in `info` says so, since older ones overwrite it.
+/// same: a stored tensor `head` of other numbers. As in transformers 5 that one
+/// is used; a note in `info` says so, since older ones overwrite it.
 bool hasOtherHead(const checkpoint::Checkpoint &checkpoint,
-                  const std::string &embedding, ModelInfo &info);
+                  const std::string &head, const std::string &embedding,
+                  ModelInfo &info);
 
 } // namespace gptc::importer
 

@@ -1,10 +1,11 @@
 //===- Gemma.cpp - Gemma and Gemma 2 from Hugging Face safetensors --------===//
 //
 // config.json in the style of transformers 4 or 5. Names may lack the prefix
-// `model.`. The head is the token embedding unless config.json unties it.
-// Gemma's `hidden_act` "gelu" means the tanh approximation, as in transformers;
-// where `hidden_activation` stands beside it, both must mean one function,
-// since versions of transformers differ in which they read.
+// `model.`. The head is the token embedding unless config.json unties it or the
+// file has another one. Gemma's `hidden_act` "gelu" means the tanh
+// approximation, as in transformers; where `hidden_activation` stands beside
+// it, both must mean one function, since versions of transformers differ in
+// which they read.
 //
 // Refuses, by name: rotary types other than default, linear and llama3, partial
 // rotation, bidirectional attention, quantised checkpoints.
@@ -211,7 +212,10 @@ static Graph importEither(MLIRContext &context, const Checkpoint &checkpoint,
   model.config = *config;
   model.tokensPrefix = prefix + "embed_tokens";
   model.normPrefix = prefix + "norm";
-  model.headPrefix = config->tied ? model.tokensPrefix : "lm_head";
+  bool tied =
+      config->tied && !hasOtherHead(checkpoint, "lm_head.weight",
+                                    model.tokensPrefix + ".weight", info);
+  model.headPrefix = tied ? model.tokensPrefix : "lm_head";
   model.tokens = weights.claim(model.tokensPrefix + ".weight",
                                {info.vocab, config->width});
   for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {

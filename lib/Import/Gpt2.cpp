@@ -63,7 +63,8 @@ Graph importer::importGpt2(MLIRContext &context, const Checkpoint &checkpoint,
   std::string prefix =
       weights.stored("transformer.wte.weight") ? "transformer." : "";
   if (config->tied)
-    config->tied = !hasOtherHead(checkpoint, prefix + "wte.weight", info);
+    config->tied = !hasOtherHead(checkpoint, "lm_head.weight",
+                                 prefix + "wte.weight", info);
   Gpt2Model model = claimGpt2(*config, info, prefix, weights);
   if (weights.failed())
     return weights.error();

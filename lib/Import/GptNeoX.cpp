@@ -4,8 +4,9 @@
 // Layer norms, attention and feed-forward side by side on one residual stream
 // (or one after the other), rotary embeddings on the first part of each head,
 // and one projection that holds q, k and v of each head one after another:
-// rows [H, 3, D]. The head is `embed_out.weight` (newer: `lm_head.weight`)
-// unless config.json ties it. Names may lack the prefix `gpt_neox.`.
+// rows [H, 3, D]. The head is `embed_out.weight` (newer: `lm_head.weight`),
+// or the token embedding where config.json ties it and the file has no other
+// one. Names may lack the prefix `gpt_neox.`.
 //
 // Refuses, by name: rotary types other than default, linear and llama3,
 // quantised checkpoints.
@@ -188,9 +189,11 @@ Graph importer::importGptNeoX(MLIRContext &context,
   if (!config)
     return config.error();
   std::string prefix = weights.stored("embed_in.weight") ? "" : "gpt_neox.";
-  std::string headPrefix = config->tied ? prefix + "embed_in"
-                           : weights.stored("lm_head.weight") ? "lm_head"
-                                                              : "embed_out";
+  std::string headPrefix =
+      weights.stored("lm_head.weight") ? "lm_head" : "embed_out";
+  if (config->tied && !hasOtherHead(checkpoint, headPrefix + ".weight",
+                                    prefix + "embed_in.weight", info))
+    headPrefix = prefix + "embed_in";
   int64_t c = config->width;
   Model model;
   model.tokens = weights.claim(prefix + "embed_in.weight", {info.vocab, c});

@@ -29,5 +29,5 @@ Graph importer::importLlama(MLIRContext &context,
                  "expected 1: LLaMA rotates all channels of a head");
   if (fields.failed())
     return fields.error();
-  return importLlamaHf(context, *config, weights, info);
+  return importLlamaHf(context, checkpoint, *config, weights, info);
 }

@@ -1,7 +1,7 @@
 //===- LlamaHf.cpp - LLaMA and its relatives from config.json -------------===//
 //
-// Rotary pairs are (i, i + D/2). The head is `lm_head.weight` unless
-// config.json ties it.
+// Rotary pairs are (i, i + D/2). The head is `lm_head.weight`, or the token
+// embedding where config.json ties it and the file has no other one.
 //
 // Refuses what Rope.h refuses, odd head sizes, and quantised checkpoints.
 //
@@ -33,10 +33,9 @@ static Expected<LlamaHfConfig> readSizes(const Reader &json, ModelInfo &info,
   config.heads = fields.size("num_attention_heads");
   // Null means as many as heads.
   bool stated = json.value().find("num_key_value_heads") != nullptr;
-  config.kvHeads = fields.sizeOr("num_key_value_heads",
-                                 stated || absent.kvHeads == 0
-                                     ? config.heads
-                                     : absent.kvHeads);
+  config.kvHeads = fields.sizeOr(
+      "num_key_value_heads",
+      stated || absent.kvHeads == 0 ? config.heads : absent.kvHeads);
   config.inner = fields.size("intermediate_size");
   config.eps = fields.positive("rms_norm_eps");
   fields.requireMultiple("num_attention_heads", config.heads,
@@ -147,14 +146,19 @@ static void claimFeedForward(const LlamaHfConfig &config, const std::string &at,
   layer.downBias = bias("down_proj.bias", c);
 }
 
-Graph importer::importLlamaHf(MLIRContext &context, const LlamaHfConfig &config,
-                              Weights &weights, const ModelInfo &info) {
+Graph importer::importLlamaHf(MLIRContext &context,
+                              const checkpoint::Checkpoint &checkpoint,
+                              const LlamaHfConfig &config, Weights &weights,
+                              ModelInfo &info) {
   std::string prefix = weights.stored("embed_tokens.weight") ? "" : "model.";
   LlamaModel model;
   model.config = config;
   model.tokensPrefix = prefix + "embed_tokens";
   model.normPrefix = prefix + "norm";
-  model.headPrefix = config.tied ? model.tokensPrefix : "lm_head";
+  bool tied =
+      config.tied && !hasOtherHead(checkpoint, "lm_head.weight",
+                                   model.tokensPrefix + ".weight", info);
+  model.headPrefix = tied ? model.tokensPrefix : "lm_head";
   model.tokens =
       weights.claim(model.tokensPrefix + ".weight", {info.vocab, config.width});
   for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {

@@ -42,8 +42,10 @@ readWindow(const checkpoint::json::Reader &json, const ModelInfo &info,
            std::optional<int64_t> absent);
 
 /// Claims the weights, names with or without the prefix `model.`, and builds.
-Graph importLlamaHf(mlir::MLIRContext &context, const LlamaHfConfig &config,
-                    Weights &weights, const ModelInfo &info);
+Graph importLlamaHf(mlir::MLIRContext &context,
+                    const checkpoint::Checkpoint &checkpoint,
+                    const LlamaHfConfig &config, Weights &weights,
+                    ModelInfo &info);
 
 } // namespace gptc::importer
 

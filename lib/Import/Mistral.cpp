@@ -28,5 +28,5 @@ Graph importer::importMistral(MLIRContext &context,
   if (!window)
     return window.error();
   config->window = *window;
-  return importLlamaHf(context, *config, weights, info);
+  return importLlamaHf(context, checkpoint, *config, weights, info);
 }

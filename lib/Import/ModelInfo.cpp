@@ -80,15 +80,15 @@ Expected<void> importer::refuseQuantization(const json::Reader &config) {
 }
 
 bool importer::hasOtherHead(const Checkpoint &checkpoint,
+                            const std::string &head,
                             const std::string &embedding, ModelInfo &info) {
-  const TensorInfo *head = checkpoint.find("lm_head.weight");
+  const TensorInfo *stored = checkpoint.find(head);
   const TensorInfo *tokens = checkpoint.find(embedding);
-  if (!head || !tokens || sameNumbers(*head, *tokens))
+  if (!stored || !tokens || sameNumbers(*stored, *tokens))
     return false;
   info.notes.push_back(
-      fmt::format("the head is said to be tied, but 'lm_head.weight' has other "
-                  "numbers than "
+      fmt::format("the head is said to be tied, but {} has other numbers than "
                   "{}: it is used, as in transformers 5 (4 used the embedding)",
-                  quote(embedding)));
+                  quote(head), quote(embedding)));
   return true;
 }

@@ -26,5 +26,5 @@ Graph importer::importPhi3(MLIRContext &context,
   if (!window)
     return window.error();
   config->window = *window;
-  return importLlamaHf(context, *config, weights, info);
+  return importLlamaHf(context, checkpoint, *config, weights, info);
 }

@@ -76,7 +76,7 @@ static Graph importQwen(MLIRContext &context,
   config->sliding = *sliding;
   if (used)
     config->window = *window;
-  return importLlamaHf(context, *config, weights, info);
+  return importLlamaHf(context, checkpoint, *config, weights, info);
 }
 
 Graph importer::importQwen2(MLIRContext &context,

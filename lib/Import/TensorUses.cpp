@@ -21,7 +21,7 @@ static bool isBuffer(StringRef name) {
 /// The claimed tensor of the same numbers, for the head of a tied model, which
 /// some programs store again. Null for other tensors.
 static Weight twinOf(const TensorInfo &tensor, const Weights &weights) {
-  if (tensor.name == "lm_head.weight")
+  if (tensor.name == "lm_head.weight" || tensor.name == "embed_out.weight")
     for (Weight weight : weights.claimed())
       if (checkpoint::sameNumbers(tensor, *weight))
         return weight;

@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from harness import HERE, compiled, imported, main, random_tokens, run, same_bits
+from harness import FAMILIES, HERE, compiled, imported, main, random_tokens, run, same_bits
 from models import Gpt2, data_of, header_of, new_folder, norm, safetensors
 from package import Package
 
@@ -81,6 +81,24 @@ def llmc_file(model, padded):
     with open(path, "wb") as f:
         f.write(struct.pack("<8i", *header).ljust(1024, b"\0") + b"".join(p.tobytes() for p in parts + [weights["ln_f.weight"], weights["ln_f.bias"]]))
     return path
+
+
+def said_to_be_tied(folder, head=None, embedding=None):
+    """The checkpoint of an untied model with a config.json that ties the head; with names, a head that has the numbers of the embedding."""
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    with open(os.path.join(folder, "model.safetensors"), "rb") as f:
+        size, = struct.unpack("<Q", f.read(8))
+        text, data = f.read(size), bytearray(f.read())
+    if head:
+        to, source = (slice(*json.loads(text)[name]["data_offsets"]) for name in (head, embedding))
+        data[to] = data[source]
+    result = new_folder()
+    with open(os.path.join(result, "config.json"), "w", encoding="utf-8") as f:
+        json.dump({**config, "tie_word_embeddings": True}, f)
+    with open(os.path.join(result, "model.safetensors"), "wb") as f:
+        f.write(safetensors(text, bytes(data)))
+    return result
 
 
 def logits_of(path, tokens, level=2):
@@ -178,6 +196,24 @@ class Head(unittest.TestCase):
                 self.assertEqual(noted in run("gptc-import", folder).stderr, used == "lm_head" and flag is not False)
         folder = untied.write(safetensors(header_of(tied.weights), data_of(tied.weights)))
         self.assertIn("tensor 'lm_head.weight' is missing: expected shape [11, 8]", run("gptc-import", folder, status=1).stderr)
+
+    def test_families(self):
+        """The other families likewise: where config.json ties the head, one of other numbers is used, one of the same is the embedding."""
+        for family, head, embedding in (("mistral", "lm_head.weight", "model.embed_tokens.weight"),
+                                        ("gemma-untied", "lm_head.weight", "model.embed_tokens.weight"),
+                                        ("gpt-neox", "embed_out.weight", "gpt_neox.embed_in.weight")):
+            with self.subTest(family):
+                untied = os.path.join(FAMILIES, family)
+                note = f"the head is said to be tied, but '{head}' has other numbers than '{embedding}': it is used"
+                other = said_to_be_tied(untied)
+                self.assertIn("@" + head, module_of(untied))
+                self.assertEqual(module_of(other), module_of(untied))
+                self.assertIn(note, run("gptc-import", other).stderr)
+                same = said_to_be_tied(untied, head, embedding)
+                self.assertNotIn("@" + head, module_of(same))
+                done = run("gptc-import", "--dry-run", same)
+                self.assertIn("ignored: the same as " + embedding, done.stdout)
+                self.assertNotIn("tied", done.stderr)
 
     def test_padded_vocabulary(self):
         """50257 tokens and 47 rows of zeros, whose logits of 0 would beat every real one: those are all from -5 to -1."""

@@ -8,8 +8,9 @@
 // or, of an encoder-decoder, as two entries (AnnotatedTransformer.cpp).
 //
 // Weights become `ml_program.global`s under their stored names; no element is
-// read, save of vectors that hold rotary factors. Every tensor's presence,
-// shape and storage is checked before the first op is built. Refuses, by name:
+// read, save of vectors that hold rotary factors, and of a head to see whether
+// it is its embedding. Every tensor's presence, shape and storage is checked
+// before the first op is built. Refuses, by name:
 // other families, unknown activations and rotary scalings, quantisation schemes
 // of config.json, mixtures of experts.
 //
