@@ -89,7 +89,7 @@ Graph importer::importGpt2Gguf(MLIRContext &context,
   model.headPrefix = config->tied ? model.tokensPrefix : "output";
   model.tokens = weights.claim("token_embd.weight", {*vocab, c});
   model.positions = weights.claim("position_embd.weight", {info.context, c});
-  for (int64_t i = 0; i < info.layers && !weights.failed(); ++i) {
+  for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {
     std::string at = fmt::format("blk.{}.", i);
     model.layers.push_back(claimLayer(*config, at, weights));
     model.attnPrefixes.push_back(at + "attn");
