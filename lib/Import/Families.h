@@ -8,6 +8,7 @@
 #ifndef GPTC_IMPORT_FAMILIES_H
 #define GPTC_IMPORT_FAMILIES_H
 
+#include "Fields.h"
 #include "ModelInfo.h"
 #include "Weights.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -80,6 +81,10 @@ Graph importAnnotatedTransformer(mlir::MLIRContext &context,
                                  const checkpoint::Checkpoint &checkpoint,
                                  Weights &weights, ModelInfo &info);
 
+/// The function of the feed-forward blocks, by its name at `key`. Refuses those
+/// that no op computes.
+Activation readActivation(Fields<checkpoint::json::Reader> &config,
+                          std::string_view key, std::string_view absent);
 /// bos_token_id and eos_token_id (an id, a list or null) of config.json.
 checkpoint::Expected<void>
 readSpecialTokens(const checkpoint::json::Reader &config, ModelInfo &info);

@@ -38,24 +38,16 @@ struct HfConfig : GemmaConfig {
 using JsonFields = Fields<Reader>;
 } // namespace
 
-static Activation readActivationAt(JsonFields &fields, const char *key) {
-  std::string name = fields.stringOr(key, "gelu_pytorch_tanh");
-  auto activation = activationNamed(name);
-  fields.require(activation.has_value(), key,
-                 fmt::format("expected one of {}, got {}", activationNames(),
-                             checkpoint::quote(name)));
-  return activation.value_or(Activation::GeluTanh);
-}
-
-static Activation readActivation(JsonFields &fields, bool second) {
+static Activation readGemmaActivation(JsonFields &fields, bool second) {
+  constexpr std::string_view absent = "gelu_pytorch_tanh";
   if (second)
-    return readActivationAt(fields, "hidden_activation");
-  Activation act = readActivationAt(fields, "hidden_act");
+    return readActivation(fields, "hidden_activation", absent);
+  Activation act = readActivation(fields, "hidden_act", absent);
   if (fields.stringOr("hidden_act", "gelu") == "gelu")
     act = Activation::GeluTanh;
   if (fields.has("hidden_activation"))
     fields.require(
-        readActivationAt(fields, "hidden_activation") == act,
+        readActivation(fields, "hidden_activation", absent) == act,
         "hidden_activation",
         fmt::format("expected the function of 'hidden_act' ({}, where gelu is "
                     "the tanh approximation), got {}",
@@ -136,7 +128,7 @@ static Expected<HfConfig> readConfig(const Reader &json, bool second,
   config.second = second;
   readSizes(fields, config, info);
   config.eps = fields.positiveOr("rms_norm_eps", 1e-6);
-  config.activation = readActivation(fields, second);
+  config.activation = readGemmaActivation(fields, second);
   config.attentionBias = fields.booleanOr("attention_bias", false);
   config.tied = fields.booleanOr("tie_word_embeddings", true);
   fields.require(!fields.booleanOr("use_bidirectional_attention", false),

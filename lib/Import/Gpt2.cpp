@@ -33,12 +33,7 @@ static checkpoint::Expected<Gpt2Config> readConfig(const Checkpoint &checkpoint,
   fields.requireMultiple("n_embd", config.width, "n_head", config.heads);
   config.inner = fields.sizeOr("n_inner", 4 * config.width);
   config.eps = fields.positiveOr("layer_norm_epsilon", 1e-5);
-  std::string name = fields.stringOr("activation_function", "gelu_new");
-  auto activation = activationNamed(name);
-  fields.require(activation.has_value(), "activation_function",
-                 fmt::format("expected one of {}, got {}", activationNames(),
-                             checkpoint::quote(name)));
-  config.activation = activation.value_or(Activation::GeluTanh);
+  config.activation = readActivation(fields, "activation_function", "gelu_new");
   config.scaled = fields.booleanOr("scale_attn_weights", true);
   config.scaledByLayer =
       fields.booleanOr("scale_attn_by_inverse_layer_idx", false);

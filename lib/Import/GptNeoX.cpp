@@ -66,12 +66,7 @@ static Expected<Config> readConfig(const Reader &json, ModelInfo &info) {
                   config.headSize));
   config.inner = fields.size("intermediate_size");
   config.eps = fields.positiveOr("layer_norm_eps", 1e-5);
-  std::string name = fields.stringOr("hidden_act", "gelu");
-  auto activation = activationNamed(name);
-  fields.require(activation.has_value(), "hidden_act",
-                 fmt::format("expected one of {}, got {}", activationNames(),
-                             checkpoint::quote(name)));
-  config.activation = activation.value_or(Activation::GeluErf);
+  config.activation = readActivation(fields, "hidden_act", "gelu");
   config.parallel = fields.booleanOr("use_parallel_residual", true);
   config.attentionBias = fields.booleanOr("attention_bias", true);
   config.tied = fields.booleanOr("tie_word_embeddings", false);

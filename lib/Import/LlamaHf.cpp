@@ -54,12 +54,7 @@ static Expected<LlamaHfConfig> readSizes(const Reader &json, ModelInfo &info,
       fmt::format(
           "expected an even head size of at most 2^20 (rotary pairs), got {}",
           config.headSize));
-  std::string name = fields.stringOr("hidden_act", "silu");
-  auto activation = activationNamed(name);
-  fields.require(activation.has_value(), "hidden_act",
-                 fmt::format("expected one of {}, got {}", activationNames(),
-                             checkpoint::quote(name)));
-  config.activation = activation.value_or(Activation::Silu);
+  config.activation = readActivation(fields, "hidden_act", "silu");
   config.tied = fields.booleanOr("tie_word_embeddings", false);
   if (fields.failed())
     return fields.error();

@@ -8,7 +8,7 @@ using namespace gptc;
 using namespace gptc::importer;
 using namespace gptc::checkpoint;
 
-std::optional<Activation> importer::activationNamed(std::string_view name) {
+static std::optional<Activation> activationNamed(std::string_view name) {
   // gelu_fast writes the same tanh approximation with other constants folded.
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
     return Activation::GeluTanh;
@@ -21,9 +21,16 @@ std::optional<Activation> importer::activationNamed(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view importer::activationNames() {
-  return "gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, gelu_python, "
-         "quick_gelu, silu, swish";
+Activation importer::readActivation(Fields<json::Reader> &config,
+                                    std::string_view key,
+                                    std::string_view absent) {
+  std::string name = config.stringOr(key, absent);
+  auto activation = activationNamed(name);
+  config.require(activation.has_value(), key,
+                 "expected one of gelu_new, gelu_pytorch_tanh, gelu_fast, "
+                 "gelu, gelu_python, quick_gelu, silu, swish, got " +
+                     quote(name));
+  return activation.value_or(Activation::GeluTanh);
 }
 
 /// The ids of a key that holds an id, a list of ids or null.

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gptc::importer {
@@ -24,11 +23,6 @@ struct ModelInfo {
 
 /// The elementwise function of a feed-forward block.
 enum class Activation { GeluTanh, GeluErf, GeluQuick, Silu };
-
-/// By the name that config.json gives it.
-std::optional<Activation> activationNamed(std::string_view name);
-/// The names that activationNamed knows.
-std::string_view activationNames();
 
 } // namespace gptc::importer
 

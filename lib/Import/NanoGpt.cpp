@@ -149,33 +149,20 @@ static Expected<Gpt2Config> readModelArgs(const Checkpoint &checkpoint,
   return config;
 }
 
-/// `activation_function` of a config.json beside a state dict.
-static Expected<void> readActivation(const Checkpoint &checkpoint,
-                                     Gpt2Config &config) {
-  auto json = checkpoint.configReader();
-  auto name = json.string("activation_function");
-  if (!name)
-    return name.error();
-  auto activation = activationNamed(*name);
-  if (!activation)
-    return json.error("activation_function",
-                      fmt::format("expected one of {}, got {}",
-                                  activationNames(), checkpoint::quote(*name)));
-  config.activation = *activation;
-  return {};
-}
-
 Graph importer::importNanoGpt(MLIRContext &context,
                               const Checkpoint &checkpoint, Weights &weights,
                               ModelInfo &info) {
-  bool whole = checkpoint.configReader().has("model_args");
+  auto json = checkpoint.configReader();
+  bool whole = json.has("model_args");
   auto config =
       whole ? readModelArgs(checkpoint, info) : readStateDict(checkpoint, info);
   if (!config)
     return config.error();
-  if (checkpoint.configReader().has("activation_function")) {
-    if (auto read = readActivation(checkpoint, *config); !read)
-      return read.error();
+  if (json.has("activation_function")) {
+    Fields fields(json);
+    config->activation = readActivation(fields, "activation_function", "");
+    if (fields.failed())
+      return fields.error();
   } else if (!whole) {
     info.notes.push_back(fmt::format(
         "the file does not say which GELU the model has: taken for {}",
