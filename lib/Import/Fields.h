@@ -81,6 +81,15 @@ public:
                         part, whole));
   }
 
+  /// The size of a head that rotates as a whole or in part. The bound keeps
+  /// products of sizes within 64 bits.
+  void requireRotaryHeadSize(std::string_view key, int64_t size) {
+    require(failed() || (size % 2 == 0 && size <= 1 << 20), key,
+            fmt::format("expected an even head size of at most 2^20 (rotary "
+                        "pairs), got {}",
+                        size));
+  }
+
 private:
   template <typename T> T take(checkpoint::Expected<T> read, T neutral) {
     if (read)

@@ -112,13 +112,7 @@ static void readSizes(JsonFields &fields, HfConfig &config, ModelInfo &info) {
   config.headSize = fields.sizeOr("head_dim", 256);
   fields.requireMultiple("num_attention_heads", config.heads,
                          "num_key_value_heads", config.kvHeads);
-  fields.require(
-      (config.headSize % 2 == 0 && config.headSize <= 1 << 20) ||
-          fields.failed(),
-      "head_dim",
-      fmt::format(
-          "expected an even head size of at most 2^20 (rotary pairs), got {}",
-          config.headSize));
+  fields.requireRotaryHeadSize("head_dim", config.headSize);
 }
 
 static Expected<HfConfig> readConfig(const Reader &json, bool second,

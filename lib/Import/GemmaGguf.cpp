@@ -54,13 +54,7 @@ static void readHeadSize(Fields<Metadata> &fields, Keys keys,
         got == config.headSize, keys(key),
         fmt::format("expected the head size {}, got {}", config.headSize, got));
   }
-  fields.require(
-      (config.headSize % 2 == 0 && config.headSize <= 1 << 20) ||
-          fields.failed(),
-      keys("attention.key_length"),
-      fmt::format(
-          "expected an even head size of at most 2^20 (rotary pairs), got {}",
-          config.headSize));
+  fields.requireRotaryHeadSize(keys("attention.key_length"), config.headSize);
 }
 
 /// What only Gemma 2 has.

@@ -58,12 +58,7 @@ static Expected<Config> readConfig(const Reader &json, ModelInfo &info) {
   fields.requireMultiple("hidden_size", config.width, "num_attention_heads",
                          config.heads);
   config.headSize = config.width / config.heads;
-  fields.require(
-      fields.failed() ||
-          (config.headSize % 2 == 0 && config.headSize <= 1 << 20),
-      "hidden_size",
-      fmt::format("expected an even head size of at most 2^20, got {}",
-                  config.headSize));
+  fields.requireRotaryHeadSize("hidden_size", config.headSize);
   config.inner = fields.size("intermediate_size");
   config.eps = fields.positiveOr("layer_norm_eps", 1e-5);
   config.activation = readActivation(fields, "hidden_act", "gelu");

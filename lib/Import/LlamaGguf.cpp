@@ -87,13 +87,7 @@ static void readHeads(Fields<Metadata> &fields, const Keys &key,
                            key("attention.head_count"), config.heads);
   config.headSize =
       fields.sizeOr(key("attention.key_length"), config.width / config.heads);
-  fields.require(
-      (config.headSize % 2 == 0 && config.headSize <= 1 << 20) ||
-          fields.failed(),
-      key("embedding_length"),
-      fmt::format(
-          "expected an even head size of at most 2^20 (rotary pairs), got {}",
-          config.headSize));
+  fields.requireRotaryHeadSize(key("embedding_length"), config.headSize);
   int64_t values =
       fields.sizeOr(key("attention.value_length"), config.headSize);
   fields.require(values == config.headSize, key("attention.value_length"),

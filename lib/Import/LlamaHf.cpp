@@ -16,11 +16,6 @@ using namespace gptc::importer;
 using checkpoint::Expected;
 using checkpoint::json::Reader;
 
-static bool present(const Reader &config, std::string_view key) {
-  const checkpoint::json::Value *value = config.value().find(key);
-  return value && !value->isNull();
-}
-
 /// Sizes and what else is one number or name.
 static Expected<LlamaHfConfig> readSizes(const Reader &json, ModelInfo &info,
                                          const LlamaDefaults &absent) {
@@ -40,20 +35,15 @@ static Expected<LlamaHfConfig> readSizes(const Reader &json, ModelInfo &info,
   config.eps = fields.positive("rms_norm_eps");
   fields.requireMultiple("num_attention_heads", config.heads,
                          "num_key_value_heads", config.kvHeads);
-  bool ownHeadSize = present(json, "head_dim") || absent.headSize != 0;
+  bool ownHeadSize = json.has("head_dim") || absent.headSize != 0;
   if (!ownHeadSize)
     fields.requireMultiple("hidden_size", config.width, "num_attention_heads",
                            config.heads);
   config.headSize = fields.sizeOr(
       "head_dim",
       absent.headSize != 0 ? absent.headSize : config.width / config.heads);
-  fields.require(
-      (config.headSize % 2 == 0 && config.headSize <= 1 << 20) ||
-          fields.failed(),
-      ownHeadSize ? "head_dim" : "hidden_size",
-      fmt::format(
-          "expected an even head size of at most 2^20 (rotary pairs), got {}",
-          config.headSize));
+  fields.requireRotaryHeadSize(ownHeadSize ? "head_dim" : "hidden_size",
+                               config.headSize);
   config.activation = readActivation(fields, "hidden_act", "silu");
   config.tied = fields.booleanOr("tie_word_embeddings", false);
   if (fields.failed())

@@ -66,11 +66,6 @@ static Expected<void> readType(const Reader &rope, std::string_view key,
   return {};
 }
 
-static bool present(const Reader &config, std::string_view key) {
-  const checkpoint::json::Value *value = config.value().find(key);
-  return value && !value->isNull();
-}
-
 namespace {
 /// The share of a head that rotates, and the key that says so.
 struct Share {
@@ -91,7 +86,7 @@ static Expected<void> readNumbers(const Reader &source, const char *baseKey,
                  fmt::format("expected at most 1, got {}", number));
   if (fields.failed())
     return fields.error();
-  if (present(source, shareKey))
+  if (source.has(shareKey))
     share = {number, &source, shareKey};
   return {};
 }
@@ -107,7 +102,7 @@ Expected<Rope> importer::readRope(const Reader &config, int64_t headSize,
     return read.error();
   std::optional<Reader> nested;
   for (std::string_view key : {"rope_parameters", "rope_scaling"}) {
-    if (!present(config, key))
+    if (!config.has(key))
       continue;
     auto rope = config.child(key);
     if (!rope)
