@@ -27,80 +27,59 @@ using checkpoint::Expected;
 using checkpoint::gguf::Metadata;
 
 namespace {
-/// Keys of one architecture.
-struct Keys {
-  std::string_view architecture;
-  std::string operator()(std::string_view key) const {
-    return fmt::format("{}.{}", architecture, key);
-  }
-};
-
 struct GgufConfig : GemmaConfig {
   bool second = false;
   int64_t window = 0;
 };
 } // namespace
 
-static void readHeadSize(Fields<Metadata> &fields, Keys keys,
-                         GemmaConfig &config) {
-  if (!fields.has(keys("attention.key_length")))
-    fields.requireMultiple(keys("embedding_length"), config.width,
-                           keys("attention.head_count"), config.heads);
-  config.headSize =
-      fields.sizeOr(keys("attention.key_length"), config.width / config.heads);
-  for (const char *key : {"attention.value_length", "rope.dimension_count"}) {
-    int64_t got = fields.sizeOr(keys(key), config.headSize);
-    fields.require(
-        got == config.headSize, keys(key),
-        fmt::format("expected the head size {}, got {}", config.headSize, got));
-  }
-  fields.requireRotaryHeadSize(keys("attention.key_length"), config.headSize);
+static void readRope(Fields<Metadata> &fields, GgufKeys key,
+                     GemmaConfig &config) {
+  Rope &rope = config.rope;
+  rope.headSize = config.headSize;
+  rope.base = asWritten(fields.ropeBaseOr(key("rope.freq_base"), 10000));
+  rope.rotary = fields.sizeOr(key("rope.dimension_count"), config.headSize);
+  fields.require(fields.failed() || rope.rotary == config.headSize,
+                 key("rope.dimension_count"),
+                 fmt::format("expected the head size {}, got {}",
+                             config.headSize, rope.rotary));
+  refuseGgufRopeScaling(fields, key);
 }
 
 /// What only Gemma 2 has.
-static void readSecond(Fields<Metadata> &fields, Keys keys, int64_t layers,
+static void readSecond(Fields<Metadata> &fields, GgufKeys key, int64_t layers,
                        GgufConfig &config) {
   config.second = true;
-  config.window = fields.sizeOr(keys("attention.sliding_window"), 4096);
+  config.window = fields.sizeOr(key("attention.sliding_window"), 4096);
   config.scoreCap =
-      asWritten(fields.positiveOr(keys("attn_logit_softcapping"), 50));
+      asWritten(fields.positiveOr(key("attn_logit_softcapping"), 50));
   config.logitCap =
-      asWritten(fields.positiveOr(keys("final_logit_softcapping"), 30));
+      asWritten(fields.positiveOr(key("final_logit_softcapping"), 30));
   if (layers == 46)
     config.scoreScale =
         1 / std::sqrt(static_cast<double>(config.width / config.heads));
 }
 
-static Expected<GgufConfig> readConfig(const Metadata &metadata, Keys keys,
+static Expected<GgufConfig> readConfig(const Metadata &metadata, GgufKeys key,
                                        ModelInfo &info) {
   Fields fields(metadata);
   GgufConfig config;
-  info.layers = fields.size(keys("block_count"));
-  info.context = fields.size(keys("context_length"));
-  config.width = fields.size(keys("embedding_length"));
-  config.inner = fields.size(keys("feed_forward_length"));
-  config.heads = fields.size(keys("attention.head_count"));
-  config.kvHeads = fields.sizeOr(keys("attention.head_count_kv"), config.heads);
+  readGgufSizes(fields, key, config, info);
   config.eps =
-      asWritten(fields.positive(keys("attention.layer_norm_rms_epsilon")));
-  config.rope.base =
-      asWritten(fields.ropeBaseOr(keys("rope.freq_base"), 10000));
+      asWritten(fields.positive(key("attention.layer_norm_rms_epsilon")));
   config.normsLessOne = false;
-  fields.requireMultiple(keys("attention.head_count"), config.heads,
-                         keys("attention.head_count_kv"), config.kvHeads);
-  readHeadSize(fields, keys, config);
-  config.rope.headSize = config.rope.rotary = config.headSize;
+  readRope(fields, key, config);
   config.scoreScale = 1 / std::sqrt(static_cast<double>(config.headSize));
-  if (keys.architecture == "gemma2")
-    readSecond(fields, keys, info.layers, config);
-  double stated = fields.positiveOr(keys("attention.scale"), config.scoreScale);
+  if (key.architecture == "gemma2")
+    readSecond(fields, key, info.layers, config);
+  double stated = fields.positiveOr(key("attention.scale"), config.scoreScale);
   fields.require(fields.failed() || static_cast<float>(stated) ==
                                         static_cast<float>(config.scoreScale),
-                 keys("attention.scale"),
+                 key("attention.scale"),
                  fmt::format("expected {}, which is what the head size gives, "
                              "got {}",
                              static_cast<float>(config.scoreScale), stated));
-  refuseGgufVariants(fields, keys.architecture);
+  refuseGgufExperts(fields, key);
   readGgufTokens(fields, info);
   if (fields.failed())
     return fields.error();
@@ -141,7 +120,7 @@ static Graph importEither(MLIRContext &context, const Checkpoint &checkpoint,
   auto config = readConfig(checkpoint.metadata(), {architecture}, info);
   if (!config)
     return config.error();
-  auto vocab = readGgufVocab(checkpoint, architecture);
+  auto vocab = readGgufVocab(checkpoint, {architecture});
   if (!vocab)
     return vocab.error();
   info.vocab = *vocab;

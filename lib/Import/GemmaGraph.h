@@ -16,8 +16,7 @@
 
 namespace gptc::importer {
 
-struct GemmaConfig {
-  int64_t width = 0, heads = 0, kvHeads = 0, headSize = 0, inner = 0;
+struct GemmaConfig : LayerSizes {
   double eps = 0, scoreScale = 1;
   Rope rope;
   Activation activation = Activation::GeluTanh;

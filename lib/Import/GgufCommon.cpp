@@ -35,29 +35,54 @@ void importer::readGgufTokens(Fields<Metadata> &fields, ModelInfo &info) {
       info.extraEnds.push_back(id);
 }
 
-void importer::refuseGgufVariants(Fields<Metadata> &fields,
-                                  std::string_view architecture) {
-  auto named = [&](const char *key) {
-    return fmt::format("{}.{}", architecture, key);
-  };
-  fields.require(fields.integerOr(named("expert_count"), 0) == 0,
-                 named("expert_count"),
+void importer::readGgufSizes(Fields<Metadata> &fields, GgufKeys key,
+                             LayerSizes &sizes, ModelInfo &info) {
+  info.layers = fields.size(key("block_count"));
+  info.context = fields.size(key("context_length"));
+  sizes.width = fields.size(key("embedding_length"));
+  sizes.inner = fields.size(key("feed_forward_length"));
+  sizes.heads = fields.size(key("attention.head_count"));
+  sizes.kvHeads = fields.sizeOr(key("attention.head_count_kv"), sizes.heads);
+  fields.requireMultiple(key("attention.head_count"), sizes.heads,
+                         key("attention.head_count_kv"), sizes.kvHeads);
+  bool ownHeadSize = fields.has(key("attention.key_length"));
+  if (!ownHeadSize)
+    fields.requireMultiple(key("embedding_length"), sizes.width,
+                           key("attention.head_count"), sizes.heads);
+  sizes.headSize =
+      fields.sizeOr(key("attention.key_length"), sizes.width / sizes.heads);
+  fields.requireRotaryHeadSize(
+      key(ownHeadSize ? "attention.key_length" : "embedding_length"),
+      sizes.headSize);
+  int64_t values = fields.sizeOr(key("attention.value_length"), sizes.headSize);
+  fields.require(
+      fields.failed() || values == sizes.headSize,
+      key("attention.value_length"),
+      fmt::format("expected the head size {}, got {}", sizes.headSize, values));
+}
+
+void importer::refuseGgufExperts(Fields<Metadata> &fields, GgufKeys key) {
+  fields.require(fields.integerOr(key("expert_count"), 0) == 0,
+                 key("expert_count"),
                  "expected 0: mixtures of experts are not supported");
-  std::string type = fields.stringOr(named("rope.scaling.type"), "none");
-  fields.require(type == "none", named("rope.scaling.type"),
+}
+
+void importer::refuseGgufRopeScaling(Fields<Metadata> &fields, GgufKeys key) {
+  std::string type = fields.stringOr(key("rope.scaling.type"), "none");
+  fields.require(type == "none", key("rope.scaling.type"),
                  fmt::format("rotary scaling {} is not supported: expected "
                              "'none'",
                              checkpoint::quote(type)));
   // Written before rope.scaling.type existed.
-  double linear = fields.realOr(named("rope.scale_linear"), 1);
-  fields.require(linear == 1, named("rope.scale_linear"),
+  double linear = fields.realOr(key("rope.scale_linear"), 1);
+  fields.require(linear == 1, key("rope.scale_linear"),
                  fmt::format("expected 1: rotary scaling is not supported, "
                              "got {}",
                              linear));
 }
 
 Expected<int64_t> importer::readGgufVocab(const Checkpoint &checkpoint,
-                                          std::string_view architecture) {
+                                          GgufKeys key) {
   const Metadata &metadata = checkpoint.metadata();
   const TensorInfo *table = checkpoint.find("token_embd.weight");
   if (!table)
@@ -68,13 +93,13 @@ Expected<int64_t> importer::readGgufVocab(const Checkpoint &checkpoint,
                              "[vocabulary, width], got {}",
                              checkpoint.path(),
                              checkpoint::shapeText(table->shape))};
-  std::string key = fmt::format("{}.vocab_size", architecture);
-  auto stated = metadata.integerOr(key, rows);
+  auto stated = metadata.integerOr(key("vocab_size"), rows);
   if (!stated)
     return stated.error();
   if (*stated != rows)
-    return metadata.error(key, fmt::format("expected the {} rows of "
-                                           "'token_embd.weight', got {}",
-                                           rows, *stated));
+    return metadata.error(key("vocab_size"),
+                          fmt::format("expected the {} rows of "
+                                      "'token_embd.weight', got {}",
+                                      rows, *stated));
   return rows;
 }

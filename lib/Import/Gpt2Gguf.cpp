@@ -37,7 +37,8 @@ static Expected<Gpt2Config> readConfig(const Metadata &metadata,
                              "got {}",
                              config.heads, kvHeads));
   config.eps = asWritten(fields.positive("gpt2.attention.layer_norm_epsilon"));
-  refuseGgufVariants(fields, "gpt2");
+  refuseGgufExperts(fields, {"gpt2"});
+  refuseGgufRopeScaling(fields, {"gpt2"});
   readGgufTokens(fields, info);
   if (fields.failed())
     return fields.error();
@@ -75,7 +76,7 @@ Graph importer::importGpt2Gguf(MLIRContext &context,
   auto config = readConfig(checkpoint.metadata(), info);
   if (!config)
     return config.error();
-  auto vocab = readGgufVocab(checkpoint, "gpt2");
+  auto vocab = readGgufVocab(checkpoint, {"gpt2"});
   if (!vocab)
     return vocab.error();
   info.vocab = *vocab;

@@ -36,18 +36,6 @@ struct Architecture {
   /// `rope.dimension_count` may be less than a head.
   bool partialRotary;
 };
-
-/// The keys of one architecture.
-class Keys {
-public:
-  explicit Keys(std::string_view architecture) : architecture(architecture) {}
-  std::string operator()(std::string_view key) const {
-    return fmt::format("{}.{}", architecture, key);
-  }
-
-private:
-  std::string_view architecture;
-};
 } // namespace
 
 static constexpr Architecture architectures[] = {
@@ -58,7 +46,7 @@ static constexpr Architecture architectures[] = {
 };
 
 /// One divisor for all frequencies, if there is one.
-static void readScaling(Fields<Metadata> &fields, const Keys &key, Rope &rope) {
+static void readScaling(Fields<Metadata> &fields, GgufKeys key, Rope &rope) {
   // Without a type a factor is linear; the last key is older than the others.
   std::string type = fields.stringOr(key("rope.scaling.type"), "linear");
   fields.require(type == "none" || type == "linear", key("rope.scaling.type"),
@@ -79,21 +67,8 @@ static void readScaling(Fields<Metadata> &fields, const Keys &key, Rope &rope) {
     rope.factors = {factor};
 }
 
-/// Sizes of heads, and the rotary embedding.
-static void readHeads(Fields<Metadata> &fields, const Keys &key,
-                      const Architecture &as, LlamaConfig &config) {
-  if (!fields.has(key("attention.key_length")))
-    fields.requireMultiple(key("embedding_length"), config.width,
-                           key("attention.head_count"), config.heads);
-  config.headSize =
-      fields.sizeOr(key("attention.key_length"), config.width / config.heads);
-  fields.requireRotaryHeadSize(key("embedding_length"), config.headSize);
-  int64_t values =
-      fields.sizeOr(key("attention.value_length"), config.headSize);
-  fields.require(values == config.headSize, key("attention.value_length"),
-                 fmt::format("expected the head size {}, got {}",
-                             config.headSize, values));
-
+static void readRope(Fields<Metadata> &fields, GgufKeys key,
+                     const Architecture &as, LlamaConfig &config) {
   Rope &rope = config.rope;
   rope.headSize = config.headSize;
   rope.pairs = as.pairs;
@@ -115,22 +90,13 @@ static Expected<LlamaConfig> readConfig(const Metadata &metadata,
                                         std::optional<int64_t> &window,
                                         ModelInfo &info) {
   Fields fields(metadata);
-  Keys key(as.name);
+  GgufKeys key{as.name};
   LlamaConfig config;
-  info.layers = fields.size(key("block_count"));
-  info.context = fields.size(key("context_length"));
-  config.width = fields.size(key("embedding_length"));
-  config.inner = fields.size(key("feed_forward_length"));
-  config.heads = fields.size(key("attention.head_count"));
-  config.kvHeads = fields.sizeOr(key("attention.head_count_kv"), config.heads);
+  readGgufSizes(fields, key, config, info);
   config.eps =
       asWritten(fields.positive(key("attention.layer_norm_rms_epsilon")));
-  fields.requireMultiple(key("attention.head_count"), config.heads,
-                         key("attention.head_count_kv"), config.kvHeads);
-  readHeads(fields, key, as, config);
-  fields.require(fields.integerOr(key("expert_count"), 0) == 0,
-                 key("expert_count"),
-                 "expected 0: mixtures of experts are not supported");
+  readRope(fields, key, as, config);
+  refuseGgufExperts(fields, key);
   // Converters write 0 for none.
   if (fields.integerOr(key("attention.sliding_window"), 0) != 0)
     window = fields.size(key("attention.sliding_window"));
@@ -223,7 +189,7 @@ Graph importer::importLlamaGguf(MLIRContext &context,
   auto config = readConfig(checkpoint.metadata(), as, window, info);
   if (!config)
     return config.error();
-  auto vocab = readGgufVocab(checkpoint, as.name);
+  auto vocab = readGgufVocab(checkpoint, {as.name});
   if (!vocab)
     return vocab.error();
   info.vocab = *vocab;

@@ -17,8 +17,7 @@
 
 namespace gptc::importer {
 
-struct LlamaConfig {
-  int64_t width = 0, heads = 0, kvHeads = 0, headSize = 0, inner = 0;
+struct LlamaConfig : LayerSizes {
   double eps = 0;
   Activation activation = Activation::Silu;
   Rope rope;

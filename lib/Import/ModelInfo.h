@@ -21,6 +21,13 @@ struct ModelInfo {
   std::vector<std::string> notes;
 };
 
+/// Of a layer with grouped-query attention, in channels and heads.
+struct LayerSizes {
+  int64_t width = 0, heads = 0, kvHeads = 0, headSize = 0;
+  /// Width inside the feed-forward block.
+  int64_t inner = 0;
+};
+
 /// The elementwise function of a feed-forward block.
 enum class Activation { GeluTanh, GeluErf, GeluQuick, Silu };
 
