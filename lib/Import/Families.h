@@ -88,6 +88,11 @@ Activation readActivation(Fields<checkpoint::json::Reader> &config,
 /// bos_token_id and eos_token_id (an id, a list or null) of config.json.
 checkpoint::Expected<void>
 readSpecialTokens(const checkpoint::json::Reader &config, ModelInfo &info);
+/// The key `layer_types`: whether each of `layers` has a sliding window; empty
+/// where it is absent. Refuses types other than full_attention and
+/// sliding_attention.
+checkpoint::Expected<std::vector<bool>>
+readSlidingLayers(const checkpoint::json::Reader &config, int64_t layers);
 /// Refuses a `quantization_config`, by its quant_method.
 checkpoint::Expected<void>
 refuseQuantization(const checkpoint::json::Reader &config);

@@ -28,11 +28,11 @@ struct HfConfig : GemmaConfig {
   bool attentionBias = false, tied = true, second = false;
   int64_t window = 0;
   /// One per layer; none: every other one, from the first on.
-  std::vector<bool> slides;
+  std::vector<bool> sliding;
 
   std::optional<int64_t> windowOf(int64_t layer) const {
-    bool slide = slides.empty() ? layer % 2 == 0 : slides[layer];
-    return second && slide ? std::optional(window) : std::nullopt;
+    bool slides = sliding.empty() ? layer % 2 == 0 : sliding[layer];
+    return second && slides ? std::optional(window) : std::nullopt;
   }
 };
 using JsonFields = Fields<Reader>;
@@ -73,26 +73,11 @@ static Expected<void> readWindow(const Reader &json, int64_t layers,
   config.window = fields.sizeOr("sliding_window", 4096);
   if (fields.failed())
     return fields.error();
-  bool slides = true;
-  if (json.has("layer_types")) {
-    auto types = json.array("layer_types");
-    if (!types)
-      return types.error();
-    if (static_cast<int64_t>((*types)->size()) != layers)
-      return json.error("layer_types",
-                        fmt::format("expected one for each of the {} layers, "
-                                    "got {}",
-                                    layers, (*types)->size()));
-    for (const checkpoint::json::Value &type : **types) {
-      const std::string *name = type.asString();
-      if (!name || (*name != "sliding_attention" && *name != "full_attention"))
-        return json.error("layer_types",
-                          "expected sliding_attention or full_attention, got " +
-                              type.describe());
-      config.slides.push_back(*name == "sliding_attention");
-    }
-    slides = llvm::is_contained(config.slides, true);
-  }
+  auto sliding = readSlidingLayers(json, layers);
+  if (!sliding)
+    return sliding.error();
+  config.sliding = *sliding;
+  bool slides = config.sliding.empty() || llvm::is_contained(*sliding, true);
   const checkpoint::json::Value *stated = json.value().find("sliding_window");
   if (slides && stated && stated->isNull())
     return json.error("sliding_window", "expected the window of the layers "

@@ -73,6 +73,30 @@ Expected<void> importer::readSpecialTokens(const json::Reader &config,
   return {};
 }
 
+Expected<std::vector<bool>>
+importer::readSlidingLayers(const json::Reader &config, int64_t layers) {
+  std::vector<bool> sliding;
+  if (!config.has("layer_types"))
+    return sliding;
+  auto types = config.array("layer_types");
+  if (!types)
+    return types.error();
+  if (static_cast<int64_t>((*types)->size()) != layers)
+    return config.error("layer_types",
+                        fmt::format("expected one for each of {} layers, got "
+                                    "{}",
+                                    layers, (*types)->size()));
+  for (const json::Value &type : **types) {
+    const std::string *name = type.asString();
+    if (!name || (*name != "full_attention" && *name != "sliding_attention"))
+      return config.error("layer_types", "expected full_attention or "
+                                         "sliding_attention, got " +
+                                             type.describe());
+    sliding.push_back(*name == "sliding_attention");
+  }
+  return sliding;
+}
+
 Expected<void> importer::refuseQuantization(const json::Reader &config) {
   const json::Value *value = config.value().find("quantization_config");
   if (!value || value->isNull())

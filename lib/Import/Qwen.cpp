@@ -15,36 +15,6 @@
 using namespace mlir;
 using namespace gptc;
 using namespace gptc::importer;
-using checkpoint::Expected;
-using checkpoint::json::Reader;
-
-/// `layer_types`, whether each layer has the window; empty where it is absent.
-static Expected<std::vector<bool>>
-readSliding(const Reader &json, const ModelInfo &info, bool used) {
-  std::vector<bool> sliding;
-  if (!json.has("layer_types"))
-    return sliding;
-  auto types = json.array("layer_types");
-  if (!types)
-    return types.error();
-  if (static_cast<int64_t>((*types)->size()) != info.layers)
-    return json.error("layer_types",
-                      fmt::format("expected one for each of {} layers, got {}",
-                                  info.layers, (*types)->size()));
-  for (const checkpoint::json::Value &type : **types) {
-    const std::string *name = type.asString();
-    bool slides = name && *name == "sliding_attention";
-    if (!slides && (!name || *name != "full_attention"))
-      return json.error("layer_types", "expected full_attention or "
-                                       "sliding_attention, got " +
-                                           type.describe());
-    if (slides && !used)
-      return json.error("layer_types", "expected no sliding_attention beside "
-                                       "'use_sliding_window' false");
-    sliding.push_back(slides);
-  }
-  return sliding;
-}
 
 static Graph importQwen(MLIRContext &context,
                         const checkpoint::Checkpoint &checkpoint,
@@ -70,9 +40,12 @@ static Graph importQwen(MLIRContext &context,
   auto window = readWindow(json, info, /*absent=*/4096);
   if (!window)
     return window.error();
-  auto sliding = readSliding(json, info, used);
+  auto sliding = readSlidingLayers(json, info.layers);
   if (!sliding)
     return sliding.error();
+  if (!used && llvm::is_contained(*sliding, true))
+    return json.error("layer_types", "expected no sliding_attention beside "
+                                     "'use_sliding_window' false");
   config->sliding = *sliding;
   if (used)
     config->window = *window;
