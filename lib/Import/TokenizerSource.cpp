@@ -147,21 +147,14 @@ public:
     return std::nullopt;
   }
   std::vector<float> reals(std::string_view key) {
-    if (!metadata.has(key))
-      return {};
-    auto value = metadata.array(key);
-    if (!value) {
-      keep(value.error());
-      return {};
-    }
-    if (!(*value)->isReal()) {
+    const Array *array = find(key);
+    if (array && !array->isReal())
       refuse(key, "expected an array of floating-point numbers");
+    if (!array || first)
       return {};
-    }
-    std::vector<float> result;
-    result.reserve((*value)->count);
-    for (uint64_t i = 0; i < (*value)->count; ++i)
-      result.push_back(static_cast<float>((*value)->realAt(i)));
+    std::vector<float> result(array->count);
+    for (uint64_t i = 0; i < array->count; ++i)
+      result[i] = static_cast<float>(array->realAt(i));
     return result;
   }
   std::vector<std::string_view> strings(std::string_view key) {
@@ -174,25 +167,30 @@ public:
     return {};
   }
   std::vector<int32_t> types(std::string_view key) {
-    if (!metadata.has(key))
-      return {};
-    auto value = metadata.array(key);
-    if (!value) {
-      keep(value.error());
-      return {};
-    }
-    if (!(*value)->isInteger()) {
+    const Array *array = find(key);
+    if (array && !array->isInteger())
       refuse(key, "expected an array of integers");
+    if (!array || first)
       return {};
-    }
-    std::vector<int32_t> result;
-    result.reserve((*value)->count);
-    for (uint64_t i = 0; i < (*value)->count; ++i)
-      result.push_back(static_cast<int32_t>((*value)->integerAt(i)));
+    std::vector<int32_t> result(array->count);
+    for (uint64_t i = 0; i < array->count; ++i)
+      result[i] = static_cast<int32_t>(array->integerAt(i));
     return result;
   }
 
 private:
+  using Array = checkpoint::gguf::Array;
+
+  /// Null where there is none, or after an error.
+  const Array *find(std::string_view key) {
+    if (!metadata.has(key))
+      return nullptr;
+    auto value = metadata.array(key);
+    if (value)
+      return *value;
+    keep(value.error());
+    return nullptr;
+  }
   void keep(Error error) {
     if (!first)
       first = std::move(error);
