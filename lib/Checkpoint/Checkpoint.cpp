@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 
 static constexpr std::string_view accepted =
     "a folder with config.json and .safetensors, pytorch_model.bin or "
-    "model.pt, a "
-    ".safetensors file, a .gguf file, a PyTorch ckpt.pt or an llm.c .bin file";
+    "model.pt, a .safetensors file, a .gguf file, a PyTorch ckpt.pt or an "
+    "llm.c .bin file";
 
 /// std::filesystem without exceptions: what cannot be looked at is not there.
 static bool isFolder(const fs::path &path) {

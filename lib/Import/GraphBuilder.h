@@ -2,9 +2,9 @@
 //
 // One call per op. Result types follow from the operands; T, the number of
 // tokens, is the only dynamic dimension (a model with a source and a target has
-// one of each). Every op's location is its value's
-// short name around the prefix of the tensors it belongs to:
-// loc("q.3"("h.3.attn")), from which printModel takes the SSA names.
+// one of each). Every op's location is its value's short name around the prefix
+// of the tensors it belongs to: loc("q.3"("h.3.attn")), from which printModel
+// takes the SSA names.
 //
 // Shapes: B none, T tokens, C channels, H heads, D head size, V vocabulary.
 //
