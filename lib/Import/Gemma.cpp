@@ -1,4 +1,4 @@
-//===- Gemma.cpp - Gemma and Gemma 2 from Hugging Face safetensors --------===//
+//===- Gemma.cpp - Gemma and Gemma 2 from Hugging Face checkpoints --------===//
 //
 // config.json in the style of transformers 4 or 5. Names may lack the prefix
 // `model.`. The head is the token embedding unless config.json unties it or the
@@ -25,22 +25,22 @@ using checkpoint::json::Reader;
 
 namespace {
 struct HfConfig : GemmaConfig {
-  bool attentionBias = false, tied = true, second = false;
+  bool attentionBias = false, tied = true, isGemma2 = false;
   int64_t window = 0;
   /// One per layer; none: every other one, from the first on.
   std::vector<bool> sliding;
 
   std::optional<int64_t> windowOf(int64_t layer) const {
     bool slides = sliding.empty() ? layer % 2 == 0 : sliding[layer];
-    return second && slides ? std::optional(window) : std::nullopt;
+    return isGemma2 && slides ? std::optional(window) : std::nullopt;
   }
 };
 using JsonFields = Fields<Reader>;
 } // namespace
 
-static Activation readGemmaActivation(JsonFields &fields, bool second) {
+static Activation readGemmaActivation(JsonFields &fields, bool isGemma2) {
   constexpr std::string_view absent = "gelu_pytorch_tanh";
-  if (second)
+  if (isGemma2)
     return readActivation(fields, "hidden_activation", absent);
   Activation act = readActivation(fields, "hidden_act", absent);
   if (fields.stringOr("hidden_act", "gelu") == "gelu")
@@ -100,21 +100,21 @@ static void readSizes(JsonFields &fields, HfConfig &config, ModelInfo &info) {
   fields.requireRotaryHeadSize("head_dim", config.headSize);
 }
 
-static Expected<HfConfig> readConfig(const Reader &json, bool second,
+static Expected<HfConfig> readConfig(const Reader &json, bool isGemma2,
                                      ModelInfo &info) {
   Fields fields(json);
   HfConfig config;
-  config.second = second;
+  config.isGemma2 = isGemma2;
   readSizes(fields, config, info);
   config.eps = fields.positiveOr("rms_norm_eps", 1e-6);
-  config.activation = readGemmaActivation(fields, second);
+  config.activation = readGemmaActivation(fields, isGemma2);
   config.attentionBias = fields.booleanOr("attention_bias", false);
   config.tied = fields.booleanOr("tie_word_embeddings", true);
   fields.require(!fields.booleanOr("use_bidirectional_attention", false),
                  "use_bidirectional_attention",
                  "expected false: only causal attention is supported");
   double scalar = static_cast<double>(config.headSize);
-  if (second) {
+  if (isGemma2) {
     scalar = fields.positiveOr("query_pre_attn_scalar", 256);
     config.scoreCap = readCap(fields, json, "attn_logit_softcapping", 50);
     config.logitCap = readCap(fields, json, "final_logit_softcapping", 30);
@@ -122,7 +122,7 @@ static Expected<HfConfig> readConfig(const Reader &json, bool second,
   config.scoreScale = 1 / std::sqrt(scalar);
   if (fields.failed())
     return fields.error();
-  if (second)
+  if (isGemma2)
     if (auto read = readWindow(json, info.layers, config); !read)
       return read.error();
   auto rope = readRope(json, config.headSize);
@@ -160,7 +160,7 @@ static GemmaLayer claimLayer(const HfConfig &config, const std::string &at,
   layer.vBias = bias("self_attn.v_proj.bias", kv);
   layer.o = weights.claim(at + "self_attn.o_proj.weight", {c, q});
   layer.oBias = bias("self_attn.o_proj.bias", c);
-  if (config.second) {
+  if (config.isGemma2) {
     layer.attnPostNorm = norm("post_attention");
     layer.ffnNorm = norm("pre_feedforward");
     layer.ffnPostNorm = norm("post_feedforward");
@@ -174,8 +174,8 @@ static GemmaLayer claimLayer(const HfConfig &config, const std::string &at,
 }
 
 static Graph importEither(MLIRContext &context, const Checkpoint &checkpoint,
-                          Weights &weights, ModelInfo &info, bool second) {
-  auto config = readConfig(checkpoint.configReader(), second, info);
+                          Weights &weights, ModelInfo &info, bool isGemma2) {
+  auto config = readConfig(checkpoint.configReader(), isGemma2, info);
   if (!config)
     return config.error();
   std::string prefix = weights.stored("embed_tokens.weight") ? "" : "model.";
@@ -206,10 +206,10 @@ static Graph importEither(MLIRContext &context, const Checkpoint &checkpoint,
 
 Graph importer::importGemma(MLIRContext &context, const Checkpoint &checkpoint,
                             Weights &weights, ModelInfo &info) {
-  return importEither(context, checkpoint, weights, info, /*second=*/false);
+  return importEither(context, checkpoint, weights, info, /*isGemma2=*/false);
 }
 
 Graph importer::importGemma2(MLIRContext &context, const Checkpoint &checkpoint,
                              Weights &weights, ModelInfo &info) {
-  return importEither(context, checkpoint, weights, info, /*second=*/true);
+  return importEither(context, checkpoint, weights, info, /*isGemma2=*/true);
 }

@@ -28,7 +28,7 @@ using checkpoint::gguf::Metadata;
 
 namespace {
 struct GgufConfig : GemmaConfig {
-  bool second = false;
+  bool isGemma2 = false;
   int64_t window = 0;
 };
 } // namespace
@@ -47,9 +47,9 @@ static void readRope(Fields<Metadata> &fields, GgufKeys key,
 }
 
 /// What only Gemma 2 has.
-static void readSecond(Fields<Metadata> &fields, GgufKeys key, int64_t layers,
+static void readGemma2(Fields<Metadata> &fields, GgufKeys key, int64_t layers,
                        GgufConfig &config) {
-  config.second = true;
+  config.isGemma2 = true;
   config.window = fields.sizeOr(key("attention.sliding_window"), 4096);
   config.scoreCap =
       asWritten(fields.positiveOr(key("attn_logit_softcapping"), 50));
@@ -71,7 +71,7 @@ static Expected<GgufConfig> readConfig(const Metadata &metadata, GgufKeys key,
   readRope(fields, key, config);
   config.scoreScale = 1 / std::sqrt(static_cast<double>(config.headSize));
   if (key.architecture == "gemma2")
-    readSecond(fields, key, info.layers, config);
+    readGemma2(fields, key, info.layers, config);
   double stated = fields.positiveOr(key("attention.scale"), config.scoreScale);
   fields.require(fields.failed() || static_cast<float>(stated) ==
                                         static_cast<float>(config.scoreScale),
@@ -103,13 +103,13 @@ static GemmaLayer claimLayer(const GgufConfig &config, const std::string &at,
   layer.k = matrix("attn_k", kv, c);
   layer.v = matrix("attn_v", kv, c);
   layer.o = matrix("attn_output", c, q);
-  if (config.second)
+  if (config.isGemma2)
     layer.attnPostNorm = norm("post_attention_norm");
   layer.ffnNorm = norm("ffn_norm");
   layer.gate = matrix("ffn_gate", f, c);
   layer.up = matrix("ffn_up", f, c);
   layer.down = matrix("ffn_down", c, f);
-  if (config.second)
+  if (config.isGemma2)
     layer.ffnPostNorm = norm("post_ffw_norm");
   return layer;
 }
@@ -134,7 +134,7 @@ static Graph importEither(MLIRContext &context, const Checkpoint &checkpoint,
   for (int64_t i = 0; i < info.layers && !weights.hopeless(); ++i) {
     std::string at = fmt::format("blk.{}.", i);
     model.layers.push_back(claimLayer(*config, at, weights));
-    if (config->second && i % 2 == 0)
+    if (config->isGemma2 && i % 2 == 0)
       model.layers.back().window = config->window;
     model.attnPrefixes.push_back(at + "attn");
     model.ffnPrefixes.push_back(at + "ffn");

@@ -1,4 +1,4 @@
-//===- GptNeoX.cpp - GPT-NeoX and Pythia from Hugging Face safetensors ----===//
+//===- GptNeoX.cpp - GPT-NeoX and Pythia from Hugging Face checkpoints ----===//
 //
 // Black et al., "GPT-NeoX-20B" (arXiv:2204.06745); Pythia (arXiv:2304.01373).
 // Layer norms, attention and feed-forward side by side on one residual stream

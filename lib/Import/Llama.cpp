@@ -1,4 +1,4 @@
-//===- Llama.cpp - LLaMA from Hugging Face safetensors --------------------===//
+//===- Llama.cpp - LLaMA from Hugging Face checkpoints --------------------===//
 //
 // LLaMA 1, 2 and 3, and models that were published as such. Biases as
 // config.json says.

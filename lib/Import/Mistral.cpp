@@ -1,4 +1,4 @@
-//===- Mistral.cpp - Mistral from Hugging Face safetensors ----------------===//
+//===- Mistral.cpp - Mistral from Hugging Face checkpoints ----------------===//
 //
 // Jiang et al., "Mistral 7B" (arXiv:2310.06825): LLaMA with a sliding window in
 // every layer. A config.json without the key `sliding_window` means 4096, null

@@ -1,4 +1,4 @@
-//===- Phi3.cpp - Phi-3 from Hugging Face safetensors ---------------------===//
+//===- Phi3.cpp - Phi-3 from Hugging Face checkpoints ---------------------===//
 //
 // Abdin et al., "Phi-3 Technical Report" (arXiv:2404.14219): LLaMA with one
 // stored projection for Q, K and V and one for gate and up, with a sliding

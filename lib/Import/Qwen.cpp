@@ -1,4 +1,4 @@
-//===- Qwen.cpp - Qwen2 and Qwen3 from Hugging Face safetensors -----------===//
+//===- Qwen.cpp - Qwen2 and Qwen3 from Hugging Face checkpoints -----------===//
 //
 // Yang et al., "Qwen2" (arXiv:2407.10671): LLaMA with biases of Q, K and V.
 // "Qwen3" (arXiv:2505.09388): without them, and with an RMS norm over each head
@@ -19,15 +19,15 @@ using namespace gptc::importer;
 static Graph importQwen(MLIRContext &context,
                         const checkpoint::Checkpoint &checkpoint,
                         Weights &weights, ModelInfo &info,
-                        const LlamaDefaults &absent, bool three) {
+                        const LlamaDefaults &absent, bool isQwen3) {
   auto json = checkpoint.configReader();
   auto config = readLlamaConfig(json, info, absent);
   if (!config)
     return config.error();
   Fields fields(json);
-  config->headNorms = three;
-  config->qkvBias = !three;
-  if (three)
+  config->headNorms = isQwen3;
+  config->qkvBias = !isQwen3;
+  if (isQwen3)
     config->qkvBias = config->outBias =
         fields.booleanOr("attention_bias", false);
   fields.require(config->rope.rotary == config->headSize,
@@ -56,12 +56,12 @@ Graph importer::importQwen2(MLIRContext &context,
                             const checkpoint::Checkpoint &checkpoint,
                             Weights &weights, ModelInfo &info) {
   return importQwen(context, checkpoint, weights, info, {/*kvHeads=*/32},
-                    /*three=*/false);
+                    /*isQwen3=*/false);
 }
 
 Graph importer::importQwen3(MLIRContext &context,
                             const checkpoint::Checkpoint &checkpoint,
                             Weights &weights, ModelInfo &info) {
   return importQwen(context, checkpoint, weights, info,
-                    {/*kvHeads=*/32, /*headSize=*/128}, /*three=*/true);
+                    {/*kvHeads=*/32, /*headSize=*/128}, /*isQwen3=*/true);
 }
