@@ -237,9 +237,9 @@ Expected<void> Checkpoint::openFolder() {
                                "read by this version; convert it to "
                                "safetensors",
                                checkpointPath, other)};
-  return Error{fmt::format("{}: expected model.safetensors or "
-                           "model.safetensors.index.json beside config.json, "
-                           "got neither",
+  return Error{fmt::format("{}: expected model.safetensors, pytorch_model.bin, "
+                           "model.pt or the index of shards beside "
+                           "config.json, got none",
                            checkpointPath)};
 }
 

@@ -79,7 +79,10 @@ readHfArchitecture(const checkpoint::json::Reader &config) {
   }
   if (!config.has("architectures"))
     return config.error("model_type",
-                        "is missing: expected one of " + namesOf(hfFamilies));
+                        "is missing: expected one of " + namesOf(hfFamilies) +
+                            (config.has("model")
+                                 ? "; of minGPT, name the model.pt in the folder"
+                                 : ""));
   auto classes = config.array("architectures");
   if (!classes)
     return classes.error();

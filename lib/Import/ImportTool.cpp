@@ -185,6 +185,10 @@ int gptc::importTool(int argc, const char *const *argv) {
     for (const std::string &name : imported->unused)
       llvm::errs() << "gptc-import: note: unused tensor "
                    << checkpoint::quote(name) << '\n';
+  else if (!line.dryRun && !imported->unused.empty())
+    llvm::errs() << "gptc-import: note: the model does not use "
+                 << imported->unused.size()
+                 << " of the stored tensors; -v lists them\n";
   if (line.dryRun) {
     printSummary(*imported, llvm::outs());
     llvm::outs() << '\n';

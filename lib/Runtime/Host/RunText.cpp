@@ -82,6 +82,7 @@ std::optional<OutputFile> beginLogits(const std::string &path, int64_t count,
   return file;
 }
 
+/// The first token comes from the prompt's step, each other from one of its own.
 void printStatistics(int64_t promptCount, double promptSeconds, int64_t count,
                      double seconds) {
   auto rate = [](int64_t tokens, double s) { return s > 0 ? tokens / s : 0; };
@@ -89,7 +90,7 @@ void printStatistics(int64_t promptCount, double promptSeconds, int64_t count,
              "prompt: {} tokens in {:.3f} s ({:.1f} tokens/s); generated: {} "
              "tokens in {:.3f} s ({:.1f} tokens/s)\n",
              promptCount, promptSeconds, rate(promptCount, promptSeconds),
-             count, seconds, rate(count, seconds));
+             count, seconds, rate(std::max<int64_t>(count - 1, 0), seconds));
 }
 
 } // namespace

@@ -54,7 +54,7 @@ TEST_F(Folder, SingleFile) {
   folder.write("config.json", "[]");
   refuse({"config.json: expected an object, got array of 0 values"});
   folder.write("config.json", R"({"model_type": "gpt2"})");
-  refuse({"model.safetensors", "got neither"});
+  refuse({"model.safetensors", "pytorch_model.bin", "got none"});
   folder.write("tf_model.h5", "");
   refuse({"tf_model.h5, not read by this version"});
   folder.write("pytorch_model.bin", "PK");
