@@ -98,7 +98,9 @@ int gptc::host::benchTool(int argc, const char *const *argv) {
   auto result = bench(request, *package, error);
   if (!result)
     return report(tool, error, 1);
-  fmt::print("{}", request.json ? benchJson(request, *package, *result)
-                                : benchText(request, *package, *result));
+  if (!put(request.json ? benchJson(request, *package, *result)
+                        : benchText(request, *package, *result),
+           error))
+    return report(tool, error, 1);
   return 0;
 }

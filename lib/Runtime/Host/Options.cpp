@@ -2,7 +2,10 @@
 
 #include "gptc/Runtime/Host/Options.h"
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
+#include <cstring>
 #include <fmt/format.h>
 
 using namespace gptc::host;
@@ -155,9 +158,21 @@ std::string gptc::host::helpText(std::string_view usage,
   return text;
 }
 
+void gptc::host::say(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+bool gptc::host::put(std::string_view text, std::string &error) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+      std::fflush(stdout) == 0)
+    return true;
+  error = fmt::format("standard output: cannot write: {}", strerror(errno));
+  return false;
+}
+
 int gptc::host::report(std::string_view tool, std::string_view message,
                        int status) {
-  fmt::print(stderr, "{}: error: {}\n", tool, message);
+  say(fmt::format("{}: error: {}\n", tool, message));
   return status;
 }
 
@@ -170,10 +185,13 @@ gptc::host::commandLine(std::string_view tool, std::string_view usage,
   status = 0;
   if (!options)
     status = report(tool, error, 2);
-  else if (options->has("--help"))
-    fmt::print("{}", helpText(usage, specs));
-  else if (options->has("--version"))
-    fmt::print("{} {}\n", tool, GPTC_VERSION);
+  else if (options->has("--help") || options->has("--version"))
+    status = put(options->has("--help")
+                     ? helpText(usage, specs)
+                     : fmt::format("{} {}\n", tool, GPTC_VERSION),
+                 error)
+                 ? 0
+                 : report(tool, error, 1);
   else
     return options;
   return std::nullopt;

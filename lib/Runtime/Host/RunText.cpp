@@ -42,31 +42,23 @@ promptTokens(const RunRequest &request, const text::Tokenizer *tokenizer,
   return format->encode(*tokenizer, std::span(&message, 1), true, error);
 }
 
-/// Writes tokens as they come.
+/// Writes tokens as they come; false with `error` where they cannot be written.
 class Printer {
 public:
   Printer(const text::Tokenizer *tokenizer, bool ids) {
     if (!ids && tokenizer)
       decoder.emplace(*tokenizer);
   }
-  void token(int32_t id) {
-    if (decoder)
-      put(decoder->push(id));
-    else
-      put(fmt::format("{}{}", count ? "," : "", id));
-    ++count;
+  bool token(int32_t id, std::string &error) {
+    return put(decoder ? decoder->push(id)
+                       : fmt::format("{}{}", count++ ? "," : "", id),
+               error);
   }
-  void finish() {
-    if (decoder)
-      put(decoder->finish());
-    put("\n");
+  bool finish(std::string &error) {
+    return put((decoder ? decoder->finish() : "") + "\n", error);
   }
 
 private:
-  void put(const std::string &bytes) {
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-    std::fflush(stdout);
-  }
   std::optional<text::StreamDecoder> decoder;
   int64_t count = 0;
 };
@@ -86,11 +78,11 @@ std::optional<OutputFile> beginLogits(const std::string &path, int64_t count,
 void printStatistics(int64_t promptCount, double promptSeconds, int64_t count,
                      double seconds) {
   auto rate = [](int64_t tokens, double s) { return s > 0 ? tokens / s : 0; };
-  fmt::print(stderr,
-             "prompt: {} tokens in {:.3f} s ({:.1f} tokens/s); generated: {} "
-             "tokens in {:.3f} s ({:.1f} tokens/s)\n",
-             promptCount, promptSeconds, rate(promptCount, promptSeconds),
-             count, seconds, rate(std::max<int64_t>(count - 1, 0), seconds));
+  say(fmt::format("prompt: {} tokens in {:.3f} s ({:.1f} tokens/s); generated: "
+                  "{} tokens in {:.3f} s ({:.1f} tokens/s)\n",
+                  promptCount, promptSeconds, rate(promptCount, promptSeconds),
+                  count, seconds,
+                  rate(std::max<int64_t>(count - 1, 0), seconds)));
 }
 
 } // namespace
@@ -115,19 +107,22 @@ static bool generate(const RunRequest &request, const gptc_info &info,
                (tokenizer && tokenizer->isEndOfGeneration(*token));
     if (end && !request.ignoreEnd)
       break;
-    printer.token(*token);
+    if (!printer.token(*token, error))
+      return false;
     if (++count == request.generate)
       break;
     if (generation.length() == info.context) {
-      fmt::print(stderr, "gptc-run: note: the context of {} tokens is full\n",
-                 info.context);
+      say(fmt::format("gptc-run: note: the context of {} tokens is full\n",
+                      info.context));
       break;
     }
     if (!(good = generation.step(std::span(&*token, 1), false, error)))
       break;
   }
-  printer.finish();
-  return good;
+  std::string unwritten;
+  if (!printer.finish(unwritten) && good)
+    error = unwritten;
+  return good && unwritten.empty();
 }
 
 bool gptc::host::runText(const RunRequest &request, const Package &package,

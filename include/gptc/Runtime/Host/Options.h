@@ -61,6 +61,13 @@ std::optional<Options> commandLine(std::string_view tool,
                                    std::span<const OptionSpec> specs, int argc,
                                    const char *const *argv, int &status);
 
+/// Writes to standard error. What cannot be written there is nobody's to read:
+/// it is lost, without an error.
+void say(std::string_view text);
+/// Writes all of it to standard output at once; false with `error` if that
+/// cannot take it.
+bool put(std::string_view text, std::string &error);
+
 /// Prints "TOOL: error: MESSAGE" to standard error; returns `status`.
 int report(std::string_view tool, std::string_view message, int status);
 
