@@ -7,34 +7,66 @@ namespace gptc::text {
 
 using nlohmann::json;
 
-static constexpr int maxDepth = 64;
+static constexpr size_t maxDepth = 64;
+
+namespace {
+/// Keeps nothing but what the rules need, so that they hold before any value
+/// is made. (The parser's own callback looks through a list at each of its
+/// elements.)
+class Rules : public nlohmann::json_sax<json> {
+public:
+  std::string refusal;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t &) override { return true; }
+  bool string(string_t &) override { return true; }
+  bool binary(binary_t &) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_array() override { return leave(); }
+  bool key(string_t &name) override {
+    return keys.back().insert(name).second ||
+           refuse(fmt::format("duplicate key '{}'", name));
+  }
+  bool parse_error(std::size_t, const std::string &,
+                   const json::exception &exception) override {
+    return refuse(exception.what());
+  }
+
+private:
+  bool enter() {
+    keys.emplace_back();
+    return keys.size() <= maxDepth ||
+           refuse(fmt::format("more than {} nested levels", maxDepth));
+  }
+  bool leave() {
+    keys.pop_back();
+    return true;
+  }
+  bool refuse(std::string rule) {
+    refusal = std::move(rule);
+    return false;
+  }
+
+  std::vector<std::unordered_set<std::string>> keys; // of a list: none
+};
+} // namespace
 
 std::optional<json> parseStrictJson(std::string_view bytes,
                                     std::string_view what, std::string &error) {
-  std::vector<std::unordered_set<std::string>> keys;
-  std::string refusal;
-  auto watch = [&](int depth, json::parse_event_t event, json &parsed) {
-    if (event == json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == json::parse_event_t::object_end && !keys.empty())
-      keys.pop_back();
-    else if (event == json::parse_event_t::key && !keys.empty() &&
-             refusal.empty() &&
-             !keys.back().insert(parsed.get_ref<std::string &>()).second)
-      refusal = fmt::format("duplicate key '{}'",
-                            parsed.get_ref<const std::string &>());
-    if (depth > maxDepth && refusal.empty())
-      refusal = fmt::format("more than {} nested levels", maxDepth);
-    return true;
-  };
-  try {
-    json value = json::parse(bytes.begin(), bytes.end(), watch);
-    if (refusal.empty())
+  Rules rules;
+  if (json::sax_parse(bytes.begin(), bytes.end(), &rules)) {
+    json value = json::parse(bytes.begin(), bytes.end(), nullptr,
+                             /*allow_exceptions=*/false);
+    if (!value.is_discarded())
       return value;
-  } catch (const json::exception &exception) {
-    refusal = exception.what();
+    rules.refusal = "expected JSON";
   }
-  error = fmt::format("{}: {}", what, refusal);
+  error = fmt::format("{}: {}", what, rules.refusal);
   return std::nullopt;
 }
 

@@ -1,5 +1,7 @@
 //===- ImportTest.cpp - Tokenizers from checkpoint files ------------------===//
+#include "StrictJson.h"
 #include "TextFixtures.h"
+#include <chrono>
 #include <gtest/gtest.h>
 
 using namespace gptc::text;
@@ -210,4 +212,39 @@ TEST(Gpt2Import, Refuses) {
   EXPECT_FALSE(tokenizerFromGpt2Files(R"({"a": 0})", "a a", error));
   EXPECT_EQ(error, "merges.txt: merge 0 ('a' 'a'): 'aa' is not in the "
                    "vocabulary");
+}
+
+/// Hundreds of thousands of members, as of added tokens, in a moment.
+TEST(StrictJson, TimeIsLinearInElements) {
+  std::string list = "[{}";
+  for (int i = 0; i < 400000; ++i)
+    list += ",{}";
+  list += "]";
+  std::string error;
+  auto begin = std::chrono::steady_clock::now();
+  auto value = parseStrictJson(list, "list", error);
+  auto taken = std::chrono::steady_clock::now() - begin;
+  ASSERT_TRUE(value) << error;
+  EXPECT_EQ(value->size(), 400001u);
+  EXPECT_LT(taken, std::chrono::seconds(10));
+}
+
+TEST(StrictJson, Refusals) {
+  std::string error;
+  for (const auto &[text, rule] :
+       {std::pair<std::string, std::string>{R"({"a": 1, "a": 2})",
+                                            "duplicate key 'a'"},
+        {R"([{"b": [{"a": 1, "a": 2}]}])", "duplicate key 'a'"},
+        {std::string(65, '[') + std::string(65, ']'), "64 nested levels"},
+        {std::string(100000, '['), "64 nested levels"},
+        {"[1e999]", "number overflow"},
+        {"[1] 2", "end of input"},
+        {"\"\xff\"", "UTF-8"}}) {
+    EXPECT_FALSE(parseStrictJson(text, "file", error)) << text.substr(0, 80);
+    EXPECT_NE(error.find(rule), std::string::npos) << error;
+    EXPECT_EQ(error.find("file: "), 0u) << error;
+  }
+  EXPECT_TRUE(parseStrictJson(std::string(64, '[') + std::string(64, ']'),
+                              "file", error));
+  EXPECT_TRUE(parseStrictJson(R"([{"a": 1}, {"a": 2}])", "file", error));
 }
