@@ -260,6 +260,12 @@ def tokenizers():
     templates = json.loads(read(os.path.join(TEST, "Unit", "Text", "Inputs", "templates.json")))
     for template in [family["template"] for family in templates["families"]] + [piece[0] for piece in templates["pieces"] + templates["refused"]]:
         seed("chat-template", template.encode() + b"\0 What is it?\n")
+    work = json.loads(read(os.path.join(TEST, "Unit", "Text", "Inputs", "template_work.json")))
+    for names, operation in work["large"] + work["cheap"]:
+        pieces = [work["definitions"][name] for name in names]
+        template = "".join(piece["begin"] + piece["repeat"].replace("#", "0") + piece.get("end", "") for piece in pieces)
+        statement = operation if operation.startswith(("{%", "{{")) else "{% set x = " + operation + " %}"
+        seed("chat-template", (template + "{% for round in [1, 2] %}" + statement + "{% endfor %}").encode())
     for name in ("gpt2", "smollm2"):
         for i, entry in enumerate(json.loads(read(os.path.join(GOLDEN, "tokenizer", name + ".json")))["entries"]):
             content = entry["text"].encode() if "text" in entry else bytes.fromhex(entry["hex"])

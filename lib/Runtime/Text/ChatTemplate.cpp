@@ -6,6 +6,9 @@
 
 namespace gptc::text {
 
+/// Of a template: its tree takes some hundred bytes for each.
+static constexpr size_t mostBytes = 1 << 20;
+
 struct ChatTemplate::Program {
   chat::Body body;
   std::string bos, eos;
@@ -20,6 +23,12 @@ std::optional<ChatTemplate> ChatTemplate::create(std::string_view jinja,
                                                  std::string &error) {
   if (jinja.empty()) {
     error = "the model has no chat template; give the whole prompt as text";
+    return std::nullopt;
+  }
+  if (jinja.size() > mostBytes) {
+    error = fmt::format("chat template: expected at most {} bytes, got {}; "
+                        "give the whole prompt as text",
+                        mostBytes, jinja.size());
     return std::nullopt;
   }
   std::string reason;
@@ -48,12 +57,11 @@ std::optional<ChatTemplate> ChatTemplate::create(const TokenizerData &data,
 bool ChatTemplate::Program::run(std::span<const ChatMessage> messages,
                                 bool addGenerationPrompt, chat::Text &out,
                                 std::string &error) const {
-  using chat::Text, chat::Value;
+  using chat::Dict, chat::Text, chat::Value;
   if (messages.empty()) {
     error = "chat: expected at least one message";
     return false;
   }
-  chat::List list;
   uint64_t bytes = 0;
   for (const ChatMessage &message : messages) {
     if (message.role != "system" && message.role != "user" &&
@@ -64,24 +72,30 @@ bool ChatTemplate::Program::run(std::span<const ChatMessage> messages,
       return false;
     }
     bytes += message.content.size();
-    chat::Dict members;
-    members.emplace_back("role", Value(Text(message.role, false)));
-    members.emplace_back("content", Value(Text(message.content, false)));
-    list.emplace_back(std::move(members));
   }
-  uint64_t workLimit = 2'000'000 + 10'000 * uint64_t(list.size()) + 256 * bytes;
-  chat::Dict globals;
-  globals.emplace_back("messages", Value(std::move(list)));
-  globals.emplace_back("add_generation_prompt", Value(addGenerationPrompt));
-  // What a caller of the template gives where there is nothing of the kind.
-  globals.emplace_back("tools", Value(nullptr));
-  globals.emplace_back("documents", Value(nullptr));
-  if (!bos.empty())
-    globals.emplace_back("bos_token", Value(Text(bos, true)));
-  if (!eos.empty())
-    globals.emplace_back("eos_token", Value(Text(eos, true)));
   std::string reason;
-  if (chat::Evaluator(std::move(globals), workLimit, reason).run(body, out))
+  // The templates of the usual families take up to 6000 units for a message
+  // and 20 for a byte of it.
+  chat::Work work(2'000'000 + 20'000 * messages.size() + 128 * bytes, reason);
+  chat::List list;
+  for (const ChatMessage &message : messages) {
+    Dict members;
+    members.add(work, "role", Value(work, Text(work, message.role, false)));
+    members.add(work, "content",
+                Value(work, Text(work, message.content, false)));
+    list.push(work, Value(work, std::move(members)));
+  }
+  Dict globals;
+  globals.add(work, "messages", Value(work, std::move(list)));
+  globals.add(work, "add_generation_prompt", Value(addGenerationPrompt));
+  // What a caller of the template gives where there is nothing of the kind.
+  globals.add(work, "tools", Value(nullptr));
+  globals.add(work, "documents", Value(nullptr));
+  if (!bos.empty())
+    globals.add(work, "bos_token", Value(work, Text(work, bos, true)));
+  if (!eos.empty())
+    globals.add(work, "eos_token", Value(work, Text(work, eos, true)));
+  if (chat::Evaluator(std::move(globals), work).run(body, out))
     return true;
   error = fmt::format("chat template, {}", reason);
   return false;
@@ -93,7 +107,7 @@ ChatTemplate::render(std::span<const ChatMessage> messages,
   chat::Text text;
   if (!program->run(messages, addGenerationPrompt, text, error))
     return std::nullopt;
-  return std::move(text.bytes);
+  return std::move(text).take();
 }
 
 /// The first "<|name|>" in the template's own text that is no control token:
@@ -120,10 +134,10 @@ ChatTemplate::encode(const Tokenizer &tokenizer,
   if (!program->run(messages, addGenerationPrompt, text, error))
     return std::nullopt;
   std::vector<TextPart> parts;
-  std::string_view bytes = text.bytes;
+  std::string_view bytes = text.bytes(), own = text.own();
   for (size_t at = 0; at < bytes.size();) {
-    size_t end = std::min(text.own.find(char(!text.own[at]), at), bytes.size());
-    parts.push_back({bytes.substr(at, end - at), text.own[at] != 0});
+    size_t end = std::min(own.find(char(!own[at]), at), bytes.size());
+    parts.push_back({bytes.substr(at, end - at), own[at] != 0});
     at = end;
   }
   for (const TextPart &part : parts)

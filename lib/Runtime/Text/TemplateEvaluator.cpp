@@ -12,31 +12,9 @@ namespace gptc::text::chat {
 
 using Kind = Expression::Kind;
 
-Value Evaluator::failAt(unsigned line, std::string message) {
-  if (error.empty())
-    error = fmt::format("line {}: {}", line, message);
+Value Evaluator::failAt(unsigned line, std::string_view message) {
+  work.fail(line, fmt::format("{}; give the whole prompt as text", message));
   return Value();
-}
-
-bool Evaluator::spend(uint64_t work) {
-  if (work > workLeft)
-    failAt(currentLine,
-           "the template does too much work for this conversation");
-  workLeft -= std::min(work, workLeft);
-  return !failed();
-}
-
-bool Evaluator::spendSearch(const Text &text, const Text &pattern) {
-  uint64_t n = text.bytes.size(), m = pattern.bytes.size();
-  return spend(n + n / 64 * m);
-}
-
-Value Evaluator::makeText(Text text) {
-  return spend(2 * text.bytes.size()) ? Value(std::move(text)) : Value();
-}
-
-Value Evaluator::makeList(List list) {
-  return spend(40 * list.size()) ? Value(std::move(list)) : Value();
 }
 
 //===----------------------------------------------------------------------===//
@@ -50,21 +28,16 @@ bool Evaluator::run(const Body &body, Text &out) {
 
 Evaluator::Flow Evaluator::execute(const Body &body, Text &out) {
   for (const Statement &statement : body) {
-    currentLine = statement.line;
-    spend(1);
+    work.line = statement.line;
+    work.spend(1);
     Flow flow = Flow::Next;
     switch (statement.kind) {
     case Statement::Data:
-      if (spend(statement.text.size()))
-        out.append(Text(statement.text, true));
+      out.append(work, statement.text, true);
       break;
-    case Statement::Print: {
-      Value value = evaluate(*statement.expression);
-      if (Text text = toText(*statement.expression, value);
-          !failed() && spend(text.bytes.size()))
-        out.append(text);
+    case Statement::Print:
+      write(*statement.expression, evaluate(*statement.expression), out);
       break;
-    }
     case Statement::If:
       flow = executeIf(statement, out);
       break;
@@ -98,37 +71,29 @@ Evaluator::Flow Evaluator::executeIf(const Statement &statement, Text &out) {
   return Flow::Next;
 }
 
-static void setMember(Dict &dict, std::string_view name, Value value) {
-  for (auto &[key, old] : dict)
-    if (key == name) {
-      old = std::move(value);
-      return;
-    }
-  dict.emplace_back(name, std::move(value));
-}
-
 void Evaluator::executeSet(const Statement &statement) {
   Value value = evaluate(*statement.expression);
   if (failed())
     return;
   if (statement.names.size() == 1)
-    return setMember(scopes.back(), statement.names[0], std::move(value));
+    return scopes.back().names.set(work, statement.names[0], std::move(value));
   if (value.space()) {
     failAt(statement.line, "a namespace cannot be stored in a namespace");
     return;
   }
   for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope)
-    for (auto &[name, space] : *scope)
-      if (name == statement.names[0] && space.space())
-        return setMember(space.space()->members, statement.names[1],
-                         std::move(value));
+    if (const Value *found = scope->names.find(work, statement.names[0]);
+        found && found->space())
+      return found->space()->members.set(work, statement.names[1],
+                                         std::move(value));
   failAt(statement.line,
          fmt::format("'{}' is no namespace", statement.names[0]));
 }
 
 bool Evaluator::bindItem(const Statement &loop, const Value &item) {
+  Dict &names = scopes.back().names;
   if (loop.names.size() == 1) {
-    setMember(scopes.back(), loop.names[0], item);
+    names.set(work, loop.names[0], item);
     return true;
   }
   const List *pair = item.list();
@@ -136,51 +101,67 @@ bool Evaluator::bindItem(const Statement &loop, const Value &item) {
     failAt(loop.line, "expected pairs for the two names of the loop");
     return false;
   }
-  setMember(scopes.back(), loop.names[0], (*pair)[0]);
-  setMember(scopes.back(), loop.names[1], (*pair)[1]);
+  names.set(work, loop.names[0], (*pair)[0]);
+  names.set(work, loop.names[1], (*pair)[1]);
   return true;
 }
 
-void Evaluator::bindLoop(const List &items, size_t index) {
-  int64_t count = int64_t(items.size()), at = int64_t(index);
-  Dict loop;
-  loop.emplace_back("index0", Value(at));
-  loop.emplace_back("index", Value(at + 1));
-  loop.emplace_back("revindex", Value(count - at));
-  loop.emplace_back("revindex0", Value(count - at - 1));
-  loop.emplace_back("first", Value(at == 0));
-  loop.emplace_back("last", Value(at + 1 == count));
-  loop.emplace_back("length", Value(count));
+/// The value of `loop`, made when a round first asks for it.
+Value Evaluator::bindLoop(Scope &scope) {
+  const List &items = *scope.items;
+  int64_t count = int64_t(items.size()), at = int64_t(scope.index);
+  Dict members;
+  members.add(work, "index0", Value(at));
+  members.add(work, "index", Value(at + 1));
+  members.add(work, "revindex", Value(count - at));
+  members.add(work, "revindex0", Value(count - at - 1));
+  members.add(work, "first", Value(at == 0));
+  members.add(work, "last", Value(at + 1 == count));
+  members.add(work, "length", Value(count));
   if (at > 0)
-    loop.emplace_back("previtem", items[index - 1]);
+    members.add(work, "previtem", items[scope.index - 1]);
   if (at + 1 < count)
-    loop.emplace_back("nextitem", items[index + 1]);
-  setMember(scopes.back(), "loop", Value(std::move(loop)));
+    members.add(work, "nextitem", items[scope.index + 1]);
+  Value loop(work, std::move(members));
+  scope.names.add(work, "loop", loop);
+  return loop;
+}
+
+/// The items of a loop that is not simply over a list.
+bool Evaluator::loopItems(const Statement &loop, const Value &over,
+                          List &items) {
+  List all;
+  if (!itemsOf(work, over, all)) {
+    failAt(loop.line, fmt::format("expected a list to loop over, got {}",
+                                  describeItems(over)));
+    return false;
+  }
+  if (!loop.filter) {
+    items = std::move(all);
+    return !failed();
+  }
+  scopes.emplace_back();
+  for (size_t i = 0; i < all.size() && !failed(); ++i)
+    if (bindItem(loop, all[i]) && isTrue(evaluate(*loop.filter)))
+      items.push(work, all[i]);
+  scopes.pop_back();
+  return !failed();
 }
 
 Evaluator::Flow Evaluator::executeFor(const Statement &loop, Text &out) {
-  Value over = evaluate(*loop.expression);
-  List items;
-  if (failed())
+  Value over = evaluate(*loop.expression); // which the list lives in
+  const List *items = loop.filter ? nullptr : over.list();
+  List made;
+  if (failed() || (!items && !loopItems(loop, over, made)))
     return Flow::Stop;
-  if (!itemsOf(over, items)) {
-    failAt(loop.line,
-           fmt::format("expected a list to loop over, got {}", kindName(over)));
-    return Flow::Stop;
-  }
-  spend(40 * items.size());
+  if (!items)
+    items = &made;
   scopes.emplace_back();
-  if (loop.filter)
-    std::erase_if(items, [&](const Value &item) {
-      return failed() || !bindItem(loop, item) ||
-             !isTrue(evaluate(*loop.filter));
-    });
   // By Jinja's rule the else is for loops of which no round came to its end.
   bool completed = false;
-  for (size_t i = 0; i < items.size() && !failed(); ++i) {
-    scopes.back().clear();
-    bindLoop(items, i);
-    if (!bindItem(loop, items[i]))
+  for (size_t i = 0; i < items->size() && !failed(); ++i) {
+    scopes.back() = {Dict(), items, i};
+    if (!bindItem(loop, (*items)[i]))
       break;
     Flow flow = execute(loop.branches[0].body, out);
     completed |= flow == Flow::Next;
@@ -199,21 +180,21 @@ Evaluator::Flow Evaluator::executeFor(const Statement &loop, Text &out) {
 
 Value Evaluator::lookUp(const Expression &e) {
   for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-    spend(scope->size() / 8);
-    for (const auto &[name, value] : *scope)
-      if (name == e.name)
-        return value;
+    if (const Value *found = scope->names.find(work, e.name))
+      return *found;
+    if (scope->items && e.name == "loop")
+      return bindLoop(*scope);
   }
-  return Value(Undefined{e.name});
+  return Value(Undefined(e.name));
 }
 
 Value Evaluator::evaluate(const Expression &e) {
-  currentLine = e.line;
-  if (!spend(1))
+  work.line = e.line;
+  if (!work.spend(1))
     return Value();
   switch (e.kind) {
   case Kind::String:
-    return makeText(Text(e.name, true));
+    return Value(work, Text(work, e.name, true));
   case Kind::Integer:
     return Value(e.value);
   case Kind::Boolean:
@@ -245,9 +226,32 @@ Value Evaluator::evaluate(const Expression &e) {
   }
 }
 
+Value Evaluator::makeContainer(const Expression &e, std::vector<Value> values) {
+  for (const Value &value : values) {
+    if (value.space())
+      return fail(e, "a namespace cannot be stored in a list or a dict");
+    if (value.nesting >= maxDepth)
+      return fail(e,
+                  fmt::format("more than {} nested lists or dicts", maxDepth));
+  }
+  if (e.kind == Kind::List) {
+    List list;
+    for (Value &value : values)
+      list.push(work, std::move(value));
+    return Value(work, std::move(list));
+  }
+  Dict dict;
+  for (size_t i = 0; i + 1 < values.size(); i += 2) {
+    if (!values[i].text())
+      return fail(e, "expected a string as key of a dict");
+    dict.set(work, values[i].text()->bytes(), values[i + 1]);
+  }
+  return Value(work, std::move(dict));
+}
+
 /// The kinds that need the values of all their operands.
 Value Evaluator::evaluateOperands(const Expression &e) {
-  List values;
+  std::vector<Value> values;
   for (const ExpressionPtr &operand : e.operands) {
     values.push_back(evaluate(*operand));
     if (failed())
@@ -255,23 +259,8 @@ Value Evaluator::evaluateOperands(const Expression &e) {
   }
   switch (e.kind) {
   case Kind::List:
-  case Kind::Dict: {
-    if (std::ranges::any_of(values, [](auto &v) { return v.space(); }))
-      return fail(e, "a namespace cannot be stored in a list or a dict");
-    if (std::ranges::any_of(values,
-                            [](auto &v) { return v.nesting >= maxDepth; }))
-      return fail(e,
-                  fmt::format("more than {} nested lists or dicts", maxDepth));
-    if (e.kind == Kind::List)
-      return makeList(std::move(values));
-    Dict dict;
-    for (size_t i = 0; i + 1 < values.size(); i += 2) {
-      if (!values[i].text())
-        return fail(e, "expected a string as key of a dict");
-      setMember(dict, values[i].text()->bytes, values[i + 1]);
-    }
-    return Value(std::move(dict));
-  }
+  case Kind::Dict:
+    return makeContainer(e, std::move(values));
   case Kind::Attribute:
     return attribute(e, values[0]);
   case Kind::Index:
@@ -287,8 +276,8 @@ Value Evaluator::evaluateOperands(const Expression &e) {
     return arithmetic(e, values[0], values[1]);
   case Kind::Concatenate: {
     Text text = toText(e, values[0]);
-    text.append(toText(e, values[1]));
-    return makeText(std::move(text));
+    write(e, values[1], text);
+    return Value(work, std::move(text));
   }
   default:
     return compare(e, values[0], values[1]);

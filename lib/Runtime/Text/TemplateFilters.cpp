@@ -27,122 +27,120 @@ Arguments Evaluator::argumentsOf(const Expression &e, size_t first) {
   return arguments;
 }
 
-Text Evaluator::toText(const Expression &e, const Value &value) {
+void Evaluator::write(const Expression &e, const Value &value, Text &out) {
   if (value.text())
-    return *value.text();
+    return out.append(work, *value.text());
+  std::string text;
   if (value.undefined())
-    return Text();
+    return;
   if (value.isNone())
-    return Text("None", true);
-  if (const bool *boolean = value.boolean())
-    return Text(*boolean ? "True" : "False", true);
-  if (auto number = value.integer())
-    return Text(std::to_string(*number), true);
-  fail(e, fmt::format("writing {} out is not supported", kindName(value)));
-  return Text();
+    text = "None";
+  else if (const bool *boolean = value.boolean())
+    text = *boolean ? "True" : "False";
+  else if (auto number = value.integer())
+    text = std::to_string(*number);
+  else
+    fail(e, fmt::format("writing {} out is not supported", kindName(value)));
+  out.append(work, text, true);
 }
 
 /// What a Python set of characters, or white space if none is given, is
 /// stripped off by.
-static Text strip(const Text &text, const Text *characters, bool left,
-                  bool right) {
-  std::string_view view = text.bytes;
+static Text strip(Work &work, const Text &text, const Text *characters,
+                  bool left, bool right) {
+  if (!work.spend(text.size()))
+    return Text();
+  std::string_view view = text.bytes();
   if (!characters) {
     view = left ? trimLeft(view, isPythonSpace) : view;
-    return text.slice(right ? trimRight(view, isPythonSpace) : view);
+    return text.slice(work, right ? trimRight(view, isPythonSpace) : view);
   }
-  std::string_view set = characters->bytes;
-  auto starts = characterStarts(view);
+  std::string_view set = characters->bytes();
+  auto starts = text.characterStarts(work);
   auto isIn = [&](size_t i) {
-    return set.find(view.substr(starts[i], starts[i + 1] - starts[i])) !=
-           std::string_view::npos;
+    return work.spend(1 + set.size()) &&
+           set.find(view.substr(starts[i], starts[i + 1] - starts[i])) !=
+               std::string_view::npos;
   };
   size_t from = 0, to = starts.size() - 1;
   while (left && from < to && isIn(from))
     ++from;
   while (right && from < to && isIn(to - 1))
     --to;
-  return text.slice(starts[from], starts[to] - starts[from]);
+  return text.slice(work, starts[from], starts[to] - starts[from]);
 }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; }
 static char upper(char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; }
 
-/// The letters of English; null if there are others, whose cases this library
+/// The letters of English; false if there are others, whose cases this library
 /// does not know.
-static std::optional<Text> changeCase(Text text, std::string_view name) {
-  bool wordStarts = true;
-  for (char &c : text.bytes) {
-    if (uint8_t(c) >= 0x80)
-      return std::nullopt;
+static bool changeCase(Work &work, Text &text, std::string_view name) {
+  bool wordStarts = true, ascii = true, all = name == "upper";
+  bool none = name == "lower", words = name == "title";
+  text.transform(work, [&](char c) {
+    ascii &= uint8_t(c) < 0x80;
     bool isLetter = lower(c) != upper(c);
-    if (name == "upper" || (wordStarts && name != "lower"))
-      c = upper(c);
-    else
-      c = lower(c);
-    wordStarts = name == "title" && !isLetter;
-  }
-  return text;
+    char changed = all || (wordStarts && !none) ? upper(c) : lower(c);
+    wordStarts = words && !isLetter;
+    return changed;
+  });
+  return ascii;
 }
 
-Value Evaluator::split(const Text &text, const Arguments &arguments) {
+Value Evaluator::split(const Expression &e, const Text &text,
+                       const Arguments &arguments) {
   const auto &given = arguments.positional;
   const Text *by = given.empty() ? nullptr : given[0].text();
   std::optional<int64_t> most =
       given.size() > 1 ? given[1].integer() : std::optional<int64_t>(-1);
-  if (!by || by->bytes.empty() || !most || given.size() > 2 ||
+  if (!by || by->empty() || !most || given.size() > 2 ||
       !arguments.named.empty())
-    return failAt(currentLine, "expected split(string) or split(string, "
-                               "number)");
+    return fail(e, "expected split(string) or split(string, number)");
   List parts;
   size_t at = 0;
-  spendSearch(text, *by);
   while (!failed() && *most != int64_t(parts.size())) {
-    size_t found = text.bytes.find(by->bytes, at);
-    if (found == std::string::npos)
+    size_t found = text.find(work, *by, at);
+    if (found == Text::npos)
       break;
-    parts.push_back(makeText(text.slice(at, found - at)));
-    at = found + by->bytes.size();
-    spend(40);
+    parts.push(work, Value(work, text.slice(work, at, found - at)));
+    at = found + by->size();
   }
-  parts.push_back(makeText(text.slice(at, std::string::npos)));
-  return makeList(std::move(parts));
+  parts.push(work, Value(work, text.slice(work, at, text.size() - at)));
+  return Value(work, std::move(parts));
 }
 
-Value Evaluator::replace(const Text &text, const Text &from, const Text &to) {
-  if (from.bytes.empty())
-    return failAt(currentLine, "expected something to replace");
+Value Evaluator::replace(const Expression &e, const Text &text,
+                         const Text &from, const Text &to) {
+  if (from.empty())
+    return fail(e, "expected something to replace");
   Text result;
   size_t at = 0;
-  spendSearch(text, from);
   while (!failed()) {
-    size_t found = text.bytes.find(from.bytes, at);
-    if (found == std::string::npos)
+    size_t found = text.find(work, from, at);
+    if (found == Text::npos)
       break;
-    result.append(text.slice(at, found - at));
-    result.append(to);
-    spend(4 + 2 * to.bytes.size());
-    at = found + from.bytes.size();
+    result.append(work, text, at, found - at);
+    result.append(work, to);
+    at = found + from.size();
   }
-  result.append(text.slice(at, std::string::npos));
-  return makeText(std::move(result));
+  result.append(work, text, at, text.size() - at);
+  return Value(work, std::move(result));
 }
 
 Value Evaluator::join(const Expression &e, const Value &value,
                       const Text &between) {
   List items;
-  if (!itemsOf(value, items))
-    return fail(
-        e, fmt::format("expected a list to join, got {}", kindName(value)));
+  if (!itemsOf(work, value, items))
+    return fail(e, fmt::format("expected a list to join, got {}",
+                               describeItems(value)));
   Text text;
   for (size_t i = 0; i < items.size() && !failed(); ++i) {
     if (i > 0)
-      text.append(between);
-    Text item = toText(e, items[i]);
-    spend(item.bytes.size() + between.bytes.size());
-    text.append(item);
+      text.append(work, between);
+    write(e, items[i], text);
   }
-  return makeText(std::move(text));
+  return Value(work, std::move(text));
 }
 
 //===----------------------------------------------------------------------===//
@@ -164,23 +162,28 @@ Value Evaluator::call(const Expression &e) {
   if (callee.name == "raise_exception") {
     bool one = arguments.positional.size() == 1 && arguments.named.empty();
     Text text = one ? toText(e, arguments.positional[0]) : Text();
-    return fail(e, "the template refuses the conversation: " +
-                       text.bytes.substr(0, 1000));
+    work.fail(e.line, fmt::format("the template refuses the conversation: {}",
+                                  text.bytes().substr(0, 1000)));
+    return Value();
   }
-  if (callee.name == "namespace" && arguments.positional.empty()) {
-    auto space = std::make_shared<Namespace>();
-    for (auto &[name, value] : arguments.named) {
-      if (value.space())
-        return fail(e, "a namespace cannot be stored in a namespace");
-      space->members.emplace_back(name, std::move(value));
-    }
-    Value result;
-    result.data = std::move(space);
-    return result;
-  }
+  if (callee.name == "namespace" && arguments.positional.empty())
+    return makeNamespace(e, std::move(arguments));
   return fail(e, fmt::format("the function '{}' is not supported; expected "
                              "raise_exception or namespace",
                              callee.name));
+}
+
+Value Evaluator::makeNamespace(const Expression &e, Arguments arguments) {
+  auto space = std::make_shared<Namespace>();
+  for (auto &[name, value] : arguments.named) {
+    if (value.space())
+      return fail(e, "a namespace cannot be stored in a namespace");
+    space->members.set(work, name, std::move(value));
+  }
+  Value result;
+  if (work.spend(sizeof(Namespace)))
+    result.data = std::move(space);
+  return result;
 }
 
 Value Evaluator::method(const Expression &e, std::string_view name,
@@ -203,29 +206,27 @@ Value Evaluator::textMethod(const Expression &e, std::string_view name,
   bool noArgument = given.empty() && plain;
   bool oneText = given.size() == 1 && first && plain;
   if (name == "strip" || name == "lstrip" || name == "rstrip")
-    if (noArgument || oneText) {
-      if (!spend(8 * text.bytes.size()) ||
-          !spendSearch(text, first ? *first : Text()))
-        return Value();
-      return makeText(strip(text, first, name != "rstrip", name != "lstrip"));
-    }
+    if (noArgument || oneText)
+      return Value(
+          work, strip(work, text, first, name != "rstrip", name != "lstrip"));
   if (name == "split")
-    return split(text, arguments);
+    return split(e, text, arguments);
   if (name == "startswith" && oneText)
-    return Value(text.bytes.starts_with(first->bytes));
+    return Value(text.startsWith(work, *first));
   if (name == "endswith" && oneText)
-    return Value(text.bytes.ends_with(first->bytes));
+    return Value(text.endsWith(work, *first));
   if (name == "replace" && given.size() == 2 && first && given[1].text() &&
       plain)
-    return replace(text, *first, *given[1].text());
+    return replace(e, text, *first, *given[1].text());
   if ((name == "upper" || name == "lower" || name == "title" ||
        name == "capitalize") &&
       noArgument) {
-    auto changed = changeCase(text, name);
-    return changed ? makeText(std::move(*changed))
-                   : fail(e, fmt::format("'{}' of letters beyond ASCII is not "
-                                         "supported",
-                                         name));
+    Text changed = text.copy(work);
+    return changeCase(work, changed, name)
+               ? Value(work, std::move(changed))
+               : fail(e, fmt::format("'{}' of letters beyond ASCII is not "
+                                     "supported",
+                                     name));
   }
   return fail(e, fmt::format("the method '{}' of a string, with these "
                              "arguments, is not supported",
@@ -237,22 +238,24 @@ Value Evaluator::dictMethod(const Expression &e, std::string_view name,
   const auto &given = arguments.positional;
   if (name == "get" && (given.size() == 1 || given.size() == 2) &&
       given[0].text() && arguments.named.empty()) {
-    for (const auto &[key, value] : dict)
-      if (key == given[0].text()->bytes)
-        return value;
+    if (const Value *found = dict.find(work, given[0].text()->bytes()))
+      return *found;
     return given.size() == 2 ? given[1] : Value(nullptr);
   }
   bool noArgument = given.empty() && arguments.named.empty();
   if (noArgument && (name == "items" || name == "keys" || name == "values")) {
     List list;
     for (const auto &[key, value] : dict) {
-      Value keyText(Text(key, false));
-      if (name == "items")
-        list.push_back(makeList({keyText, value}));
-      else
-        list.push_back(name == "keys" ? keyText : value);
+      List pair;
+      if (name != "values")
+        pair.push(work, Value(work, Text(work, key, false)));
+      if (name != "keys")
+        pair.push(work, value);
+      if (failed())
+        break;
+      list.push(work, name == "items" ? Value(work, std::move(pair)) : pair[0]);
     }
-    return makeList(std::move(list));
+    return Value(work, std::move(list));
   }
   return fail(e, fmt::format("the method '{}' of a dict, with these arguments, "
                              "is not supported",
@@ -279,40 +282,35 @@ Value Evaluator::applyFilter(const Expression &e, const Value &value,
       (name == "trim" || name == "string" || name == "safe" ||
        name == "upper" || name == "lower" || name == "capitalize")) {
     Text text = toText(e, value);
-    if (name == "trim" && !failed())
-      return makeText(strip(text, nullptr, true, true));
+    if (name == "trim")
+      return Value(work, strip(work, text, nullptr, true, true));
     if (failed() || name == "string" || name == "safe")
-      return makeText(std::move(text));
+      return Value(work, std::move(text));
     return textMethod(e, name, text, arguments);
   }
-  if (noArgument && (name == "length" || name == "count")) {
-    if (value.text())
-      return spend(8 * value.text()->bytes.size())
-                 ? Value(int64_t(characterStarts(value.text()->bytes).size()) -
-                         1)
-                 : Value();
-    if (List items; itemsOf(value, items))
-      return Value(int64_t(items.size()));
-  }
+  if (noArgument && (name == "length" || name == "count"))
+    if (auto count = countItems(work, value))
+      return Value(int64_t(*count));
   if (noArgument && (name == "first" || name == "last") &&
       (value.list() || value.text()))
     return index(e, value, Value(int64_t(name == "first" ? 0 : -1)));
   if (noArgument && name == "list")
-    if (List items; itemsOf(value, items))
-      return makeList(std::move(items));
+    if (List items; itemsOf(work, value, items))
+      return Value(work, std::move(items));
   if ((name == "default" || name == "d") && plain && given.size() <= 2) {
     bool alsoFalse = given.size() == 2 && isTrue(given[1]);
     bool missing = value.undefined() || (alsoFalse && !isTrue(value));
-    return !missing ? value : given.empty() ? Value(Text()) : given[0];
+    return !missing ? value : given.empty() ? Value(work, Text()) : given[0];
   }
+  const Text none;
   if (name == "join" && plain && given.size() <= 1 &&
       (given.empty() || given[0].text()))
-    return join(e, value, given.empty() ? Text() : *given[0].text());
+    return join(e, value, given.empty() ? none : *given[0].text());
   if (name == "replace" && plain && given.size() == 2 && given[0].text() &&
       given[1].text()) {
     Text text = toText(e, value);
     return failed() ? Value()
-                    : replace(text, *given[0].text(), *given[1].text());
+                    : replace(e, text, *given[0].text(), *given[1].text());
   }
   return fail(e, fmt::format("the filter '{}' of {}, with these arguments, is "
                              "not supported",
@@ -332,9 +330,9 @@ Value Evaluator::test(const Expression &e) {
     // No test takes more.
   } else if (given.size() == 1) {
     if (name == "equalto" || name == "eq")
-      holds = equal(value, given[0]);
+      holds = equal(work, value, given[0]);
     else if (name == "ne")
-      holds = !equal(value, given[0]);
+      holds = !equal(work, value, given[0]);
     else if (name == "in")
       holds = contains(e, given[0], value);
     else if (auto by = given[0].integer();

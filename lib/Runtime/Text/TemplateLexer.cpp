@@ -148,6 +148,8 @@ void Lexer::lexToken() {
     while (length < rest.size() &&
            (isNameStart(rest[length]) || isDigit(rest[length])))
       ++length;
+    if (length > 100)
+      return fail("expected a name of at most 100 characters");
     add(Token::Name, std::string(rest.substr(0, length)));
     return advance(length);
   }

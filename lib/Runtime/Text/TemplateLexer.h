@@ -6,7 +6,7 @@
 // line and one too; `-` beside a tag takes all white space, `+` keeps it.
 //
 // Refuses: unclosed tags and strings, escapes other than \n \t \r \\ \' \",
-// numbers with a fraction or above 10^15.
+// numbers with a fraction or above 10^15, names of more than 100 characters.
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_LIB_RUNTIME_TEXT_TEMPLATELEXER_H

@@ -13,8 +13,8 @@ namespace gptc::text::chat {
 Value Evaluator::attribute(const Expression &e, const Value &object) {
   if (const Undefined *undefined = object.undefined())
     return fail(e, fmt::format("'{}' is undefined", undefined->name));
-  const Value *found = memberOf(object, e.name);
-  return found ? *found : Value(Undefined{e.name});
+  const Value *found = memberOf(work, object, e.name);
+  return found ? *found : Value(Undefined(e.name));
 }
 
 /// The place that a Python index means: negative ones count from the end.
@@ -22,30 +22,36 @@ static int64_t fromEnd(int64_t at, int64_t count) {
   return at < 0 ? at + count : at;
 }
 
+/// Where the characters of a string start, and its end; nothing of a list.
+static std::vector<size_t> placesOf(Work &work, const Value &value) {
+  return value.text() ? value.text()->characterStarts(work)
+                      : std::vector<size_t>();
+}
+static int64_t countOf(const Value &value, const std::vector<size_t> &starts) {
+  return value.list() ? int64_t(value.list()->size())
+                      : int64_t(starts.size()) - 1;
+}
+
 Value Evaluator::index(const Expression &e, const Value &object,
                        const Value &key) {
   if (const Undefined *undefined = object.undefined())
     return fail(e, fmt::format("'{}' is undefined", undefined->name));
   if (const Text *name = key.text()) {
-    const Value *found = memberOf(object, name->bytes);
-    return found ? *found : Value(Undefined{name->bytes.substr(0, 100)});
+    const Value *found = memberOf(work, object, name->bytes());
+    return found ? *found : Value(Undefined(name->bytes()));
   }
   auto at = key.integer();
   if (!at || !(object.list() || object.text()))
-    return Value(Undefined{"item"});
-  std::vector<size_t> starts; // of a string's characters
-  if (object.text() && spend(8 * object.text()->bytes.size()))
-    starts = characterStarts(object.text()->bytes);
-  int64_t count = object.list()    ? int64_t(object.list()->size())
-                  : starts.empty() ? 0
-                                   : int64_t(starts.size()) - 1;
-  int64_t place = fromEnd(*at, count);
+    return Value(Undefined("item"));
+  std::vector<size_t> starts = placesOf(work, object);
+  int64_t count = countOf(object, starts), place = fromEnd(*at, count);
   if (place < 0 || place >= count)
-    return Value(Undefined{fmt::format("item {}", *at)});
+    return Value(Undefined(fmt::format("item {}", *at)));
   if (object.list())
     return (*object.list())[size_t(place)];
   size_t from = starts[size_t(place)];
-  return makeText(object.text()->slice(from, starts[size_t(place) + 1] - from));
+  return Value(
+      work, object.text()->slice(work, from, starts[size_t(place) + 1] - from));
 }
 
 Value Evaluator::slice(const Expression &e) {
@@ -62,12 +68,8 @@ Value Evaluator::slice(const Expression &e) {
   if (failed() || !(object.list() || object.text()))
     return fail(e, fmt::format("expected a list or a string to cut, got {}",
                                kindName(object)));
-  std::vector<size_t> starts;
-  if (object.text() && spend(8 * object.text()->bytes.size()))
-    starts = characterStarts(object.text()->bytes);
-  int64_t count = object.list()    ? int64_t(object.list()->size())
-                  : starts.empty() ? 0
-                                   : int64_t(starts.size()) - 1;
+  std::vector<size_t> starts = placesOf(work, object);
+  int64_t count = countOf(object, starts);
   int64_t step = bounds[2].value_or(1);
   if (step != 1 && step != -1)
     return fail(e, "only the steps 1 and -1 are supported in brackets");
@@ -80,27 +82,30 @@ Value Evaluator::slice(const Expression &e) {
   int64_t to = bound(bounds[1], step > 0 ? high : low);
   List list;
   Text text;
-  for (int64_t at = from; step > 0 ? at < to : at > to; at += step)
+  for (int64_t at = from; !failed() && (step > 0 ? at < to : at > to);
+       at += step)
     if (object.list())
-      list.push_back((*object.list())[size_t(at)]);
+      list.push(work, (*object.list())[size_t(at)]);
     else
-      text.append(object.text()->slice(
-          starts[size_t(at)], starts[size_t(at) + 1] - starts[size_t(at)]));
-  return object.list() ? makeList(std::move(list)) : makeText(std::move(text));
+      text.append(work, *object.text(), starts[size_t(at)],
+                  starts[size_t(at) + 1] - starts[size_t(at)]);
+  return object.list() ? Value(work, std::move(list))
+                       : Value(work, std::move(text));
 }
 
 Value Evaluator::arithmetic(const Expression &e, const Value &left,
                             const Value &right) {
   char op = e.name[0];
   if (left.text() && right.text() && op == '+') {
-    Text text = *left.text();
-    text.append(*right.text());
-    return makeText(std::move(text));
+    Text text = left.text()->copy(work);
+    text.append(work, *right.text());
+    return Value(work, std::move(text));
   }
   if (left.list() && right.list() && op == '+') {
-    List list = *left.list();
-    list.insert(list.end(), right.list()->begin(), right.list()->end());
-    return makeList(std::move(list));
+    List list;
+    itemsOf(work, left, list);
+    itemsOf(work, right, list);
+    return Value(work, std::move(list));
   }
   for (const Value *side : {&left, &right})
     if (const Undefined *undefined = side->undefined())
@@ -133,38 +138,19 @@ Value Evaluator::arithmetic(const Expression &e, const Value &left,
              : Value(result);
 }
 
-bool Evaluator::equal(const Value &left, const Value &right) {
-  if (!spend(1))
-    return false;
-  if (left.integer() && right.integer())
-    return *left.integer() == *right.integer();
-  if (left.text() && right.text())
-    return left.text()->bytes == right.text()->bytes;
-  if (const List *a = left.list(), *b = right.list(); a && b)
-    return std::ranges::equal(
-        *a, *b, [&](const Value &x, const Value &y) { return equal(x, y); });
-  if (const Dict *a = left.dict(), *b = right.dict(); a && b)
-    return a->size() == b->size() &&
-           std::ranges::all_of(*a, [&](const auto &member) {
-             const Value *other = memberOf(right, member.first);
-             return other && equal(member.second, *other);
-           });
-  if (left.space() || right.space())
-    return left.space() == right.space();
-  return left.data.index() == right.data.index() &&
-         (left.isNone() || left.undefined());
-}
-
 bool Evaluator::contains(const Expression &e, const Value &container,
                          const Value &item) {
   if (const Text *text = container.text()) {
-    if (item.text() && spendSearch(*text, *item.text()))
-      return text->bytes.find(item.text()->bytes) != std::string::npos;
+    if (item.text())
+      return item.text()->empty() ||
+             text->find(work, *item.text()) != Text::npos;
   } else if (container.dict()) {
-    return item.text() && memberOf(container, item.text()->bytes);
-  } else if (List items; itemsOf(container, items)) {
+    return item.text() && memberOf(work, container, item.text()->bytes());
+  } else if (const List *list = container.list()) {
     return std::ranges::any_of(
-        items, [&](const Value &each) { return equal(each, item); });
+        *list, [&](const Value &each) { return equal(work, each, item); });
+  } else if (container.undefined()) {
+    return false;
   }
   fail(e, fmt::format("'in' does not go with {} and {}", kindName(item),
                       kindName(container)));
@@ -174,7 +160,7 @@ bool Evaluator::contains(const Expression &e, const Value &container,
 Value Evaluator::compare(const Expression &e, const Value &left,
                          const Value &right) {
   if (e.name == "==" || e.name == "!=")
-    return Value(equal(left, right) == (e.name == "=="));
+    return Value(equal(work, left, right) == (e.name == "=="));
   if (e.name == "in" || e.name == "not in")
     return Value(contains(e, right, left) == (e.name == "in"));
   int order = 0;
@@ -182,7 +168,7 @@ Value Evaluator::compare(const Expression &e, const Value &left,
     order = (*left.integer() > *right.integer()) -
             (*left.integer() < *right.integer());
   else if (left.text() && right.text())
-    order = left.text()->bytes.compare(right.text()->bytes);
+    order = left.text()->compare(work, *right.text());
   else
     return fail(e, fmt::format("'{}' does not go with {} and {}", e.name,
                                kindName(left), kindName(right)));

@@ -4,12 +4,14 @@
 // value contains itself. Messages and other mappings are dicts in the order of
 // their keys' first setting.
 //
+// Copying a Value takes a fixed time; lists and dicts can only be copied item
+// by item. What takes a Work spends first, as in TemplateText.h.
+//
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_LIB_RUNTIME_TEXT_TEMPLATEVALUE_H
 #define GPTC_LIB_RUNTIME_TEXT_TEMPLATEVALUE_H
 
 #include "TemplateText.h"
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,15 +21,14 @@
 
 namespace gptc::text::chat {
 
-struct Value;
-using List = std::vector<Value>;
-using Dict = std::vector<std::pair<std::string, Value>>;
+class List;
+class Dict;
+struct Namespace;
 
 struct Undefined {
+  Undefined() = default;
+  explicit Undefined(std::string_view name) : name(name.substr(0, 100)) {}
   std::string name; ///< for messages
-};
-struct Namespace {
-  Dict members;
 };
 
 struct Value {
@@ -35,8 +36,8 @@ struct Value {
                std::shared_ptr<const Text>, std::shared_ptr<const List>,
                std::shared_ptr<const Dict>, std::shared_ptr<Namespace>>
       data;
-  /// How deep lists and dicts lie in one another; what copies or destroys them
-  /// recurses so far.
+  /// How deep lists and dicts lie in one another; what destroys or compares
+  /// them recurses so far.
   unsigned nesting = 0;
 
   Value() = default;
@@ -44,10 +45,9 @@ struct Value {
   explicit Value(std::nullptr_t) : data(nullptr) {}
   explicit Value(bool value) : data(value) {}
   explicit Value(int64_t value) : data(value) {}
-  explicit Value(Text text)
-      : data(std::make_shared<const Text>(std::move(text))) {}
-  explicit Value(List list);
-  explicit Value(Dict dict);
+  Value(Work &work, Text text);
+  Value(Work &work, List list);
+  Value(Work &work, Dict dict);
 
   const Undefined *undefined() const { return std::get_if<Undefined>(&data); }
   bool isNone() const { return std::holds_alternative<std::nullptr_t>(data); }
@@ -71,16 +71,55 @@ private:
   }
 };
 
-inline Value::Value(List list) {
-  for (const Value &item : list)
-    nesting = std::max(nesting, item.nesting + 1);
-  data = std::make_shared<const List>(std::move(list));
-}
-inline Value::Value(Dict dict) {
-  for (const auto &member : dict)
-    nesting = std::max(nesting, member.second.nesting + 1);
-  data = std::make_shared<const Dict>(std::move(dict));
-}
+class List {
+public:
+  List() = default;
+  List(List &&) noexcept = default;
+  List &operator=(List &&) noexcept = default;
+
+  void push(Work &work, Value value);
+  size_t size() const { return items.size(); }
+  bool empty() const { return items.empty(); }
+  const Value &operator[](size_t i) const { return items[i]; }
+  auto begin() const { return items.begin(); }
+  auto end() const { return items.end(); }
+  unsigned nesting() const { return depth; }
+
+private:
+  std::vector<Value> items;
+  unsigned depth = 0;
+};
+
+class Dict {
+public:
+  Dict() = default;
+  Dict(Dict &&) noexcept = default;
+  Dict &operator=(Dict &&) noexcept = default;
+
+  /// The member, or null. In time linear in the number of members, which
+  /// templates keep small.
+  const Value *find(Work &work, std::string_view name) const;
+  void set(Work &work, std::string_view name, Value value);
+  /// Where there is no member of this name.
+  void add(Work &work, std::string_view name, Value value);
+  void clear() { members.clear(); }
+  size_t size() const { return members.size(); }
+  bool empty() const { return members.empty(); }
+  auto begin() const { return members.begin(); }
+  auto end() const { return members.end(); }
+  unsigned nesting() const { return depth; }
+
+private:
+  /// The member's place, or size().
+  size_t placeOf(Work &work, std::string_view name) const;
+
+  std::vector<std::pair<std::string, Value>> members;
+  unsigned depth = 0;
+};
+
+struct Namespace {
+  Dict members;
+};
 
 /// "a string", "a list", ..., for messages.
 std::string_view kindName(const Value &value);
@@ -93,13 +132,17 @@ constexpr size_t mostCharacters = 1 << 16;
 
 /// Items of a list, characters of a string, keys of a dict, nothing of what is
 /// undefined. False for other values.
-bool itemsOf(const Value &value, List &items);
-
-/// Where each character starts, and the end.
-std::vector<size_t> characterStarts(std::string_view bytes);
+bool itemsOf(Work &work, const Value &value, List &items);
+/// What itemsOf cannot take apart, for messages.
+std::string describeItems(const Value &value);
+/// How many those are, of strings of any length; empty for other values.
+std::optional<size_t> countItems(Work &work, const Value &value);
 
 /// The member of a dict or namespace, or null.
-const Value *memberOf(const Value &value, std::string_view name);
+const Value *memberOf(Work &work, const Value &value, std::string_view name);
+
+/// Python's ==, by which a boolean is a number.
+bool equal(Work &work, const Value &left, const Value &right);
 
 } // namespace gptc::text::chat
 

@@ -2,10 +2,13 @@
 //
 // Inputs/templates.json holds templates in the forms that model families
 // publish, the language piece by piece, and what Jinja makes of them;
-// make_templates.py wrote it.
+// make_templates.py wrote it. Inputs/template_work.json holds what each
+// operation must spend.
 //
 //===----------------------------------------------------------------------===//
 #include "TextFixtures.h"
+#include <array>
+#include <ctime>
 #include <gtest/gtest.h>
 
 using namespace gptc::text;
@@ -51,7 +54,7 @@ TEST(ChatTemplate, FamiliesAsInJinja) {
   ASSERT_GE(expected()["families"].size(), 12u);
   for (const json &family : expected()["families"]) {
     SCOPED_TRACE(family["name"].get<std::string>());
-    std::string error, own;
+    std::string error;
     for (size_t i = 0; i < expected()["conversations"].size(); ++i)
       for (bool prompt : {false, true})
         EXPECT_EQ(render(family["template"],
@@ -86,7 +89,11 @@ TEST(ChatTemplate, RestIsRefusedInWords) {
             "prompt as text");
   EXPECT_EQ(refusal("{{ messages|tojson }}"),
             "chat template, line 1: the filter 'tojson' of a list, with these "
-            "arguments, is not supported");
+            "arguments, is not supported; give the whole prompt as text");
+  EXPECT_EQ(refusal("{{ strftime_now('%Y') }}"),
+            "chat template, line 1: the function 'strftime_now' is not "
+            "supported; expected raise_exception or namespace; give the whole "
+            "prompt as text");
   EXPECT_EQ(refusal("\n\n{{ raise_exception('no ' + messages[0].role) }}"),
             "chat template, line 3: the template refuses the conversation: no "
             "user");
@@ -115,39 +122,149 @@ TEST(ChatTemplate, HostileTemplatesAreBounded) {
   std::string doubling = "{% set x = 'ab' %}";
   for (int i = 0; i < 60; ++i)
     doubling += "{% set x = x + x %}";
-  EXPECT_EQ(refusal(doubling), "chat template, line 1: the template does too "
-                               "much work for this conversation");
+  EXPECT_EQ(refusal(doubling),
+            "chat template, line 1: the template does too much work for this "
+            "conversation; give the whole prompt as text");
   std::string nested = "{% set ns = namespace(x=[]) %}";
   for (int i = 0; i < 200; ++i)
     nested += "{% set ns.x = [ns.x] %}";
   EXPECT_EQ(refusal(nested),
-            "chat template, line 1: more than 100 nested lists or dicts");
+            "chat template, line 1: more than 100 nested lists or dicts; give "
+            "the whole prompt as text");
   EXPECT_EQ(refusal("{% set ns = namespace() %}{% set ns.x = [ns] %}"),
             "chat template, line 1: a namespace cannot be stored in a list or "
-            "a dict");
+            "a dict; give the whole prompt as text");
   // Work without output.
   std::string loops, ends;
   for (int i = 0; i < 30; ++i) {
     loops += "{% for a in [1,2,3,4,5,6,7,8,9] %}";
     ends += "{% endfor %}";
   }
-  EXPECT_EQ(refusal(loops + ends), "chat template, line 1: the template does "
-                                   "too much work for this conversation");
+  EXPECT_EQ(refusal(loops + ends),
+            "chat template, line 1: the template does too much work for this "
+            "conversation; give the whole prompt as text");
   std::string error;
   EXPECT_TRUE(render("{% for c in messages[0].content %}{% endfor %}",
                      {{"user", std::string(70000, 'a')}}, true, error)
                   .is_null());
-  EXPECT_EQ(error, "chat template, line 1: expected a list to loop over, got a "
-                   "string");
-  // A long conversation is more work, and fine.
-  std::string word(1 << 20, 'a');
+  EXPECT_EQ(error,
+            "chat template, line 1: expected a list to loop over, got a "
+            "string of 70000 bytes, where at most 65536 are taken apart; "
+            "give the whole prompt as text");
+}
+
+/// The template of template_work.json that does `operation` 2048 times.
+static std::string repeatedWork(const json &table, const json &operation,
+                                bool large) {
+  std::string jinja;
+  for (char name : operation[0].get<std::string>()) {
+    const json &definition = table["definitions"][std::string(1, name)];
+    jinja += definition["begin"];
+    int times = large ? definition["times"].get<int>() : 0;
+    for (int i = 0; i < times; ++i) {
+      std::string piece = definition["repeat"];
+      if (size_t at = piece.find('#'); at != std::string::npos)
+        piece.replace(at, 1, std::to_string(i));
+      jinja += piece;
+    }
+    jinja += definition.value("end", "");
+  }
+  jinja += "{% set rounds = [0] %}";
+  for (int i = 0; i < 7; ++i)
+    jinja += "{% set rounds = rounds + rounds %}";
+  std::string body = operation[1];
+  if (!body.starts_with("{%") && !body.starts_with("{{"))
+    body = "{% set x = " + body + " %}";
+  jinja += "{% for round in rounds %}";
+  for (int i = 0; i < 16; ++i)
+    jinja += body;
+  return jinja + "{% endfor %}";
+}
+
+TEST(ChatTemplate, EveryOperationSpendsWhatItCosts) {
+  json table = json::parse(
+      readFile(std::string(GPTC_TEXT_INPUTS) + "/template_work.json"));
+  ASSERT_GE(table["large"].size(), 100u);
+  std::vector<ChatMessage> messages{{"user", "hi"}};
+  auto outcome = [&](const json &operation, bool large) {
+    std::string error;
+    clock_t begin = clock();
+    render(repeatedWork(table, operation, large), messages, true, error);
+    // A limit for sanitizers; without them it takes hundredths of a second.
+    EXPECT_LT(double(clock() - begin) / CLOCKS_PER_SEC, 3) << operation;
+    return error;
+  };
+  for (const json &operation : table["large"]) {
+    EXPECT_EQ(outcome(operation, false), "") << operation;
+    EXPECT_EQ(outcome(operation, true),
+              "chat template, line 1: the template does too much work for this "
+              "conversation; give the whole prompt as text")
+        << operation;
+  }
+  for (const json &operation : table["cheap"])
+    EXPECT_EQ(outcome(operation, true), "") << operation;
+}
+
+TEST(ChatTemplate, ManyScopesAndMembersAreCounted) {
+  // A name that none of ninety loops has is looked for in each.
+  std::string loops, ends, names, tests;
+  for (int i = 0; i < 90; ++i) {
+    loops += "{% for a" + std::to_string(i) + " in [1] %}";
+    ends += "{% endfor %}";
+  }
+  for (int i = 0; i < 30000; ++i)
+    tests += "{% if z %}{% endif %}";
+  EXPECT_NE(refusal(loops + tests + ends), "");
+  // Tables that grow by a member at a time.
+  for (auto [begin, member, end] :
+       {std::array{"", "{% set v# = 1 %}", ""},
+        std::array{"{% set n = namespace() %}", "{% set n.v# = 1 %}", ""},
+        std::array{"{% set n = namespace(", "v#=1,", ") %}"},
+        std::array{"{% set d = {", "'v#':1,", "} %}"}}) {
+    std::string jinja = begin;
+    for (int i = 0; i < 40000; ++i) {
+      jinja += member;
+      jinja.replace(jinja.rfind('#'), 1, std::to_string(i));
+    }
+    EXPECT_EQ(refusal(jinja + end),
+              "chat template, line 1: the template does too much work for this "
+              "conversation; give the whole prompt as text")
+        << member;
+  }
+  // Names and templates that are long.
+  std::string name(101, 'n');
+  EXPECT_EQ(refusal("{{ " + name + " }}"),
+            "chat template, line 1: expected a name of at most 100 characters; "
+            "give the whole prompt as text");
+  EXPECT_EQ(refusal(std::string((1 << 20) + 1, 'a')),
+            "chat template: expected at most 1048576 bytes, got 1048577; give "
+            "the whole prompt as text");
+}
+
+/// Messages of user and assistant in turn, one with a megabyte in it.
+static std::vector<ChatMessage> longConversation(size_t count) {
   std::vector<ChatMessage> messages;
-  for (int i = 0; i < 2000; ++i)
-    messages.push_back({i % 2 ? "assistant" : "user", i == 7 ? word : "hi"});
-  for (const json &family : expected()["families"])
-    EXPECT_TRUE(render(family["template"], messages, true, error).is_string() ||
-                family["name"] == "qwen3")
-        << family["name"] << error;
+  for (size_t i = 0; i < count; ++i) {
+    std::string text = "\n What is number " + std::to_string(i) + "? ";
+    messages.push_back(
+        {i % 2 ? "assistant" : "user",
+         i % 2 ? "<think>\n" + text + "\n</think>\n" + text : text});
+  }
+  std::string &longest = messages[count > 3 ? 3 : 0].content;
+  while (longest.size() < (1 << 20))
+    longest += "the quick brown fox ";
+  return messages;
+}
+
+TEST(ChatTemplate, LongConversationsAreRendered) {
+  for (size_t count : {1, 5, 2001})
+    for (const json &family : expected()["families"]) {
+      std::string error;
+      EXPECT_TRUE(
+          render(family["template"], longConversation(count), true, error)
+              .is_string())
+          << family["name"] << ": " << error;
+    }
 }
 
 TEST(ChatTemplate, BadConversationsAreRefused) {
