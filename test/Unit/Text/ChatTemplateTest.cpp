@@ -231,6 +231,19 @@ TEST(ChatTemplate, ManyScopesAndMembersAreCounted) {
               "conversation; give the whole prompt as text")
         << member;
   }
+  // Text of the template, which is copied wherever it stands.
+  std::string loop = "{% set r = [0] %}";
+  for (int i = 0; i < 11; ++i)
+    loop += "{% set r = r + r %}";
+  std::string error, text(4000, 'a');
+  for (auto [begin, end] :
+       {std::array{"", ""}, std::array{"{% set x = '", "' %}"}}) {
+    auto rounds = [&](const std::string &piece) {
+      return loop + "{% for i in r %}" + begin + piece + end + "{% endfor %}";
+    };
+    EXPECT_NE(refusal(rounds(text)), "");
+    EXPECT_TRUE(render(rounds("a"), {{"user", "hi"}}, true, error).is_string());
+  }
   // Names and templates that are long.
   std::string name(101, 'n');
   EXPECT_EQ(refusal("{{ " + name + " }}"),
