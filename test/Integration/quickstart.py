@@ -23,6 +23,8 @@ class Quickstart(unittest.TestCase):
 
     def test_chat(self):
         chat = golden("smollm2")["chat"]
+        ids = run("gptc-run", self.package, "--chat", chat["messages"][0]["content"], "--tokenize").stdout
+        self.assertEqual(ids, ",".join(map(str, chat["ids"])) + "\n")
         same = ["-n", 24, "--ignore-eos", "--print-tokens"]
         by_text = run("gptc-run", self.package, "--chat", chat["messages"][0]["content"], *same).stdout
         self.assertEqual(by_text, run("gptc-run", self.package, "--tokens", ",".join(map(str, chat["ids"])), *same).stdout)

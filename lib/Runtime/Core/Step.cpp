@@ -58,7 +58,7 @@ gptc_status checkToken(const Session &session, const gptc_batch &batch,
   const gptc_info &info = *programOf(*session.model).info;
   int32_t sequence = batch.sequences ? batch.sequences[i] : 0;
   if (batch.tokens[i] < 0 || batch.tokens[i] >= info.vocab)
-    return wrongToken(GPTC_OUT_OF_RANGE, i, "an id below", info.vocab,
+    return wrongToken(GPTC_OUT_OF_RANGE, i, "an id from 0 to", info.vocab - 1,
                       batch.tokens[i]);
   if (sequence < 0 || sequence >= session.limits.sequences)
     return wrongToken(GPTC_OUT_OF_RANGE, i, "a sequence below",

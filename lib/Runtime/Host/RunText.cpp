@@ -2,7 +2,8 @@
 //
 // Text goes to standard output token by token, statistics to standard error.
 // The end-of-text token ends the output and is not part of it, unless it is to
-// be ignored. Generation also ends when the context is full.
+// be ignored. Generation also ends when the context is full. Instead, the
+// prompt's ids can be printed, which needs no weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 using namespace gptc::host;
 namespace text = gptc::text;
@@ -40,6 +42,34 @@ promptTokens(const RunRequest &request, const text::Tokenizer *tokenizer,
     return std::nullopt;
   text::ChatMessage message{"user", *request.chat};
   return format->encode(*tokenizer, std::span(&message, 1), true, error);
+}
+
+/// False with `error` where the package cannot take the prompt.
+bool checkPrompt(const RunRequest &request, const gptc_info &info,
+                 std::span<const int32_t> prompt, std::string &error) {
+  auto count = static_cast<int64_t>(prompt.size());
+  for (int64_t i = 0; i < count; ++i) {
+    int32_t id = prompt[static_cast<size_t>(i)];
+    if (id >= 0 && id < info.vocab)
+      continue;
+    bool made = request.text || request.chat;
+    error = fmt::format(
+        "{}token {}: expected an id from 0 to {}, the vocabulary of {}, got "
+        "{}; {}",
+        made ? "the prompt's " : "option '--tokens': ", i, info.vocab - 1,
+        request.folder, id,
+        made ? "import the model with the tokenizer of its checkpoint"
+             : "give ids of the model's own tokenizer (--prompt TEXT "
+               "--tokenize prints them)");
+    return false;
+  }
+  if (count > info.context) {
+    error = fmt::format("the prompt has {} tokens: expected at most {}, the "
+                        "context length",
+                        count, info.context);
+    return false;
+  }
+  return true;
 }
 
 /// Writes tokens as they come; false with `error` where they cannot be written.
@@ -74,7 +104,8 @@ std::optional<OutputFile> beginLogits(const std::string &path, int64_t count,
   return file;
 }
 
-/// The first token comes from the prompt's step, each other from one of its own.
+/// The first token comes from the prompt's step, each other from one of its
+/// own.
 void printStatistics(int64_t promptCount, double promptSeconds, int64_t count,
                      double seconds) {
   auto rate = [](int64_t tokens, double s) { return s > 0 ? tokens / s : 0; };
@@ -138,7 +169,9 @@ bool gptc::host::runText(const RunRequest &request, const Package &package,
   // Ids alone can be run without a tokenizer, but not printed as text.
   std::optional<text::Tokenizer> tokenizer;
   bool textIn = request.text || request.chat;
-  if (textIn || (request.generate > 0 && !request.printTokens)) {
+  bool textOut =
+      request.generate > 0 && !request.printTokens && !request.tokenize;
+  if (textIn || textOut) {
     tokenizer = package.tokenizer(error);
     if (!tokenizer) {
       error +=
@@ -159,12 +192,10 @@ bool gptc::host::runText(const RunRequest &request, const Package &package,
     error = "the prompt is empty: expected a token or more";
     return false;
   }
-  if (count > info.context) {
-    error = fmt::format("the prompt has {} tokens: expected at most {}, the "
-                        "context length",
-                        count, info.context);
+  if (request.tokenize)
+    return put(fmt::format("{}\n", fmt::join(*prompt, ",")), error);
+  if (!checkPrompt(request, info, *prompt, error))
     return false;
-  }
   auto pieces = promptPieces(count, stepTokens, request.split, error);
   if (!pieces) {
     error = "option '--split': " + error;

@@ -25,6 +25,7 @@ static constexpr OptionSpec specs[] = {
     {"--seed", "S", "of the sampler (0)"},
     {"--ignore-eos", "", "go on past the end-of-text token"},
     {"--print-tokens", "", "print comma-separated ids instead of text"},
+    {"--tokenize", "", "only print the prompt's ids, in the form of --tokens"},
     {"--logits", "FILE.npy", "write the prompt's logits, float32 [T, V]"},
     {"--split", "1,4,2", "feed the prompt in pieces of these sizes"},
     {"--threads", "N", "(0: one for each CPU)"},
@@ -66,8 +67,9 @@ static bool readRequest(const Options &options, RunRequest &request,
   request.outputs = options.get("--outputs");
   request.logits = options.get("--logits");
   request.printTokens = options.has("--print-tokens");
+  request.tokenize = options.has("--tokenize");
   request.ignoreEnd = options.has("--ignore-eos");
-  // Ids below 0 or beyond the vocabulary are the package's to refuse.
+  // Ids below 0 or beyond the vocabulary are refused when that is known.
   return options.integers("--tokens", -mostInt, mostInt, request.tokens,
                           error) &&
          options.integers("--split", 1, mostInt, request.split, error) &&

@@ -16,7 +16,7 @@ struct RunRequest {
   std::string entry, inputs, outputs;
   int64_t generate = 128, threads = 0, topK = 0, seed = 0;
   double temperature = 0, topP = 1;
-  bool printTokens = false, ignoreEnd = false;
+  bool printTokens = false, tokenize = false, ignoreEnd = false;
 };
 
 /// False with a message: exit status 1.

@@ -78,7 +78,7 @@ TEST_F(Core, ErrorsLeaveTheStateAlone) {
 
   add(0, 3, {20});
   EXPECT_EQ(step(), GPTC_OUT_OF_RANGE);
-  says("an id below 20, got 20");
+  says("an id from 0 to 19, got 20");
   add(0, 3, {-1});
   EXPECT_EQ(step(), GPTC_OUT_OF_RANGE);
   add(0, 4, {1});

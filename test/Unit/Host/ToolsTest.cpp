@@ -87,6 +87,12 @@ TEST_F(Tools, ContinuesTokens) {
   EXPECT_NE(err.find("the context of 24 tokens is full"), std::string::npos);
 }
 
+TEST_F(Tools, PrintsThePromptsIds) {
+  EXPECT_EQ(run({"--tokens", "1,20,3", "--tokenize"}), 0) << err;
+  EXPECT_EQ(out, "1,20,3\n");
+  EXPECT_EQ(err, "");
+}
+
 TEST_F(Tools, WritesLogitsOfEveryPosition) {
   for (std::string split : {"3", "1,1", "2"}) {
     ASSERT_EQ(run({"--tokens", "4,9,19", "-n", "0", "--logits", path("l.npy"),
@@ -151,8 +157,12 @@ TEST_F(Tools, RefusalsLeaveNoOutput) {
     int status;
     const char *says;
   } cases[] = {
-      {{"--tokens", "1,20", "-n", "0"}, 1, "an id below 20, got 20"},
-      {{"--tokens", "1,-1", "-n", "0"}, 1, "an id below 20, got -1"},
+      {{"--tokens", "1,20", "-n", "0"},
+       1,
+       "error: option '--tokens': token 1: expected an id from 0 to 19, the "
+       "vocabulary of "},
+      {{"--tokens", "1,20", "-n", "0"}, 1, ", got 20; give ids of the model's"},
+      {{"--tokens", "-1,1", "-n", "0"}, 1, ", got -1; give ids of the model's"},
       {{"--tokens", "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"},
        1,
        "tokenizer.bin"},
