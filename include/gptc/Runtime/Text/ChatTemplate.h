@@ -7,8 +7,9 @@
 // methods. The rest is refused with its line: syntax when the template is
 // read, filters and functions when they are reached.
 //
-// Templates may be hostile: nesting is limited to 100 levels, and work and
-// memory to what an honest template needs for the conversation at hand.
+// Templates may be hostile: they have at most 1 MiB, nesting is limited to 100
+// levels, and work and memory to a few times what an honest template needs for
+// the conversation at hand.
 //
 //===----------------------------------------------------------------------===//
 #ifndef GPTC_RUNTIME_TEXT_CHATTEMPLATE_H
