@@ -20,11 +20,9 @@ GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
                                 RowDigits digits, int64_t lanes,
                                 const TargetDesc &t) {
   GemmSchedule s;
-  // Of int8 and blocks, two sums a column, and registers for codes and scales.
-  // Of more digits one; those that are scaled lie in memory.
-  s.rowTile = !digits.blocks        ? t.tileRows()
-              : digits.digits > 1 ? (t.registers - 8) / 2
-                                    : (t.registers - 8) / 4;
+  // Of blocks, two sums a column, and registers for codes and scales.
+  s.rowTile =
+      !digits.blocks ? t.tileRows() : (t.registers - (t.byteDot ? 4 : 8)) / 4;
   s.panel = t.panelWidth();
   s.unit = whole ? std::lcm(s.panel, whole) / s.panel : 1;
   // Four panels give one row eight chains of multiply-adds: latency 4 times two
@@ -37,9 +35,11 @@ GemmSchedule gptc::scheduleGemm(int64_t inFeatures, int64_t whole,
   const int64_t number = digits.digits     ? digits.digits
                          : t.pairBroadcast ? 8
                                            : 4,
-                weight = digits.digits ? 1 : 4;
-  int64_t depth =
-      t.l1Bytes * 3 / 4 / (s.panel * weight + s.rowTile * number);
+                // Two digits of q4 meet codes of their own each.
+      weight = digits.digits == 2 ? 2
+               : digits.digits    ? 1
+                                  : 4;
+  int64_t depth = t.l1Bytes * 3 / 4 / (s.panel * weight + s.rowTile * number);
   s.depth = std::clamp<int64_t>(depth / 32 * 32, 32, 512);
   // A slice of the rows stays in L2 for a group of panels, beside their sums;
   // all of it may be twice as large. The more rows, the less often weights are
@@ -71,7 +71,7 @@ int64_t gptc::wholeColumnsOf(Operation *op) {
 
 /// The most digits of rows beside its weights.
 static RowDigits digitsOf(const KernelGemm &gemm, InputPrecision inputs,
-                           const TargetDesc &t) {
+                          const TargetDesc &t) {
   RowDigits most;
   for (const KernelGemm::Section &s : gemm.sections)
     for (gpt::Storage storage : s.storage) {
@@ -93,8 +93,8 @@ DictionaryAttr gptc::scheduleOf(gpt::KernelOp kernel, const TargetDesc &target,
   if (isa<gpt::LinearOp, gpt::FusedGemmOp>(op)) {
     KernelGemm gemm = kernelGemm(kernel);
     GemmSchedule s =
-        scheduleGemm(gemm.k, wholeColumnsOf(op),
-                     digitsOf(gemm, inputs, target), gemm.maxLanes(), target);
+        scheduleGemm(gemm.k, wholeColumnsOf(op), digitsOf(gemm, inputs, target),
+                     gemm.maxLanes(), target);
     set("row_tile", s.rowTile);
     set("panel", s.panel);
     set("row_block", s.rowBlock);
@@ -211,7 +211,8 @@ LogicalResult gptc::verifySchedule(gpt::KernelOp kernel, const TargetDesc &t) {
     return kernel.emitOpError("schedule: expected 'inputs' to be \"f32\", "
                               "\"bf16\" or \"int8\"");
   GemmSchedule s = readGemmSchedule(kernel),
-               best = scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), {}, 1, t);
+               best =
+                   scheduleGemm(1, wholeColumnsOf(kernel.kernelOp()), {}, 1, t);
   return success(
       succeeded(
           expectSize(kernel, "panel", s.panel == best.panel,

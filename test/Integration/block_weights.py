@@ -1,5 +1,5 @@
 """GEMMs of the CPU with weights of 4 and 8 bits: one-hot rows give back each weight bit by bit, other rows agree with numpy, also where a row's numbers
-are far apart, and a row has the same bits alone, beside others and beside one that is not finite.
+are far apart and very large or small, and a row has the same bits alone, beside others and beside one that is not finite.
 
 Sizes: no whole panel, two and many blocks, more inputs than a slice; lanes of one format and of several. With the CPU's sums of products of bytes
 where it has them (native), and without.
@@ -15,7 +15,7 @@ from stored import CODES, blocks, declared, gguf, made
 # storage of each lane, features, inputs
 GEMMS = ((("q4_0",), 20, 64), (("q4_1",), 130, 96), (("q8_0",), 48, 1056), (("q4_1",), 33, 1056), (("q4_1", "q4_1"), 20, 64),
          (("bf16", "q8_0", "q4_0"), 20, 32))
-ROWS = 30  # tiles of many rows; fewer than 12 are few
+ROWS = 42  # tiles of many rows; fewer than 25 are few
 
 
 def stored(rng, kind, n, k):
@@ -60,14 +60,23 @@ def spread(rng, rows, k):
     x[5::12] = 0
     x[11::12] = np.nextafter(np.float32(2), np.float32(0))
     x[23] *= -1
+    x[18] *= np.float32(2.0**118)
     return x
+
+
+def as_bytes(x):
+    """Each 32 numbers of a row as multiples of a 127th of their largest."""
+    blocks_ = x.reshape(len(x), -1, 32)
+    largest = np.max(np.abs(blocks_), 2, keepdims=True)
+    inverse = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest > 0)
+    return (np.rint(blocks_ * inverse).astype(np.float64) * largest / 127).reshape(x.shape)
 
 
 class BlockWeights(unittest.TestCase):
     def test_rows(self):
         path, self.weights = model(np.random.default_rng(4))
         for march in ("native", "x86-64-v3"):
-            for precision in ("f32", "bf16"):
+            for precision in ("f32", "bf16", "int8"):
                 with Package(compiled(path, 2, f"-march={march}", f"--precision={precision}")).open() as opened, opened.session(threads=2) as session:
                     for i, gemm in enumerate(GEMMS):
                         with self.subTest(march=march, precision=precision, gemm=gemm):
@@ -83,9 +92,16 @@ class BlockWeights(unittest.TestCase):
                 self.assertTrue(same_bits(run(np.eye(k, dtype=np.float32)[places]) + 0.0, sum(columns[1:], columns[0]) + 0.0))
         x = spread(rng, ROWS, k)
         whole = run(x)
-        self.agrees(whole, x, weights, 2.0**-22 if precision == "f32" else 2.0**-7)
+        codes = all(kind in CODES for kind in GEMMS[i][0])
+        digits = {"f32": 2.0**-22, "bf16": 2.0**-11 if codes else 2.0**-7, "int8": 2.0**-21}[precision]
+        if precision != "f32" and np.all(np.isnan(whole[18])):  # too large for its unit
+            whole[18] = x[18] = 0
+        if precision != "int8":
+            self.agrees(whole, x, weights, digits)
+        elif codes:  # the last bits of a scale are not kept
+            self.agrees(whole, as_bytes(x), weights, digits)
         self.assertTrue(np.all(whole[5] == 0))
-        for first, rows in ((0, 1), (1, 2), (3, 3), (2, 4), (4, 5), (1, 7), (0, 8), (6, 11), (3, 12), (9, 13)):
+        for first, rows in ((0, 1), (1, 2), (3, 3), (2, 4), (4, 5), (1, 7), (0, 8), (6, 11), (3, 12), (9, 13), (2, 24), (5, 25), (8, 33)):
             self.assertTrue(same_bits(run(x[first:first + rows]), whole[first:first + rows]), (first, rows))
         for odd in (np.nan, np.inf, -np.inf):  # stays in its row
             x[4, k // 2] = odd

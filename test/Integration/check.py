@@ -173,7 +173,7 @@ class Check(unittest.TestCase):
         for args, message in (((model + ".none",), "No such file"), ((model, "--package", TEMPORARY), "manifest.json"),
                               ((self.model("llama-gguf-q4-1"), "--package", package), "compile it again"),
                               ((os.path.join(DOCS, "picogpt.mlir"), "--package", package), "expected the package of a model 'model', compiled from"),
-                              ((model, "--package", package, "--tokens", "100000"), "an id below"),
+                              ((model, "--package", package, "--tokens", "100000"), "an id from 0 to"),
                               ((model, "--package", package, "--entry", "none", "--inputs", "none.npz"), "no function @none")):
             done = run("gptc-check", *args, status=1)
             self.assertIn(message, done.stderr)

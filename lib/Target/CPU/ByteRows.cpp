@@ -20,6 +20,10 @@ bool gptc::cpu::isOfBytes(Storage s) {
   return s == Storage::I8x4 || s == Storage::Q8_0x4 || isNibbles(s);
 }
 
+bool gptc::cpu::isTwelveBits(ByteForm f) {
+  return f.digits == 2 && isNibbles(f.storage);
+}
+
 SmallVector<int64_t> gptc::cpu::digitGroups(ByteForm f) {
   if (f.digits == 3 && !isNibbles(f.storage))
     return {2, 1};
@@ -27,7 +31,7 @@ SmallVector<int64_t> gptc::cpu::digitGroups(ByteForm f) {
 }
 
 int64_t gptc::cpu::blockWords(ByteForm f) {
-  return f.digits * blockK / 4 + 2 * digitGroups(f).size();
+  return f.digits * blockK / 4 + 2 * digitGroups(f).size() + (f.digits == 1);
 }
 int64_t gptc::cpu::byteRowWords(ByteForm f, int64_t k) {
   return f.storage == Storage::I8x4 ? (k + 15) / 16 * 4 + 2
@@ -132,6 +136,12 @@ static Value joinBytes(Emitter &e, Storage s, Values bytes) {
   return e.shuffle(bytes[0], bytes[0], order);
 }
 
+/// NaN where it is none.
+static Value unitOf(Emitter &e, Value scale) {
+  Value unit = e.fmul(scale, e.constFp(e.f32(), wholeNumbers));
+  return e.fadd(unit, e.fmul(unit, e.constFp(e.f32(), 0)));
+}
+
 static void quantizeBlocks(Emitter &e, Storage s, Value from, Value to,
                            int64_t k) {
   const int64_t lanes = e.target.lanes;
@@ -155,9 +165,19 @@ static void quantizeBlocks(Emitter &e, Storage s, Value from, Value to,
     Value sum = e.laneSum(sums);
     Value at = e.elem(to, e.mul(block, blockWords({s, 1})));
     e.store(joinBytes(e, s, bytes), at);
+    // 1.5 times it is then exact.
+    scale = arith::AndIOp::create(
+        e.b, e.loc, arith::BitcastOp::create(e.b, e.loc, e.i32(), scale),
+        e.constInt(e.i32(), -4));
+    scale = arith::BitcastOp::create(e.b, e.loc, e.f32(), scale);
     e.store(scale, e.at(at, 32));
-    e.store(s == Storage::Q4_1 ? e.fmul(scale, sum) : correction(e, s, sum),
-            e.at(at, 36));
+    e.store(unitOf(e, e.fneg(scale)), e.at(at, 36));
+    Value start = e.constInt(e.i32(), llvm::bit_cast<int32_t>(wholeNumbers));
+    e.store(s == Storage::Q4_1 ? e.fmul(scale, sum)
+                               : arith::AddIOp::create(e.b, e.loc, start,
+                                                       correction(e, s, sum))
+                                     .getResult(),
+            e.at(at, 40));
   });
 }
 
@@ -185,12 +205,33 @@ static std::pair<Value, Value> exponents(Emitter &e, Value largest,
           number(arith::SubIOp::create(e.b, e.loc, constant(254), unit))};
 }
 
-/// Blocks of whole numbers in digits from -128 to 127.
+/// Of twelve bits, what stands behind the digits of a block whose numbers'
+/// total is `sum`.
+static std::pair<Value, Value> unitAndSecond(Emitter &e, Storage s, Value scale,
+                                             Value sum) {
+  Value unit = unitOf(e, scale);
+  if (s == Storage::Q4_1)
+    return {unit,
+            e.fmul(scale, arith::SIToFPOp::create(e.b, e.loc, e.f32(), sum))};
+  Value correction =
+      arith::MulIOp::create(e.b, e.loc, sum, e.constInt(e.i32(), -zeroOf(s)));
+  return {unit,
+          arith::AddIOp::create(
+              e.b, e.loc, arith::BitcastOp::create(e.b, e.loc, e.i32(), unit),
+              correction)};
+}
+
+/// Blocks of whole numbers in digits: from -128 to 127, of twelve bits the low
+/// one from 0 to 15.
 static void splitBlocks(Emitter &e, ByteForm f, Value from, Value to,
                         int64_t k) {
   const int64_t lanes = e.target.lanes;
   // Sums of 32 products with codes of four bits stay below 2^31.
-  const int64_t bits = f.digits == 2 ? 14 : 22;
+  const bool twelve = isTwelveBits(f);
+  const int64_t bits = twelve          ? 11
+                       : f.digits == 2 ? 14
+                                       : 22,
+                digitBits = twelve ? 4 : 8;
   Type vt = e.vec(e.f32()), it = e.vec(e.i32());
   auto plus = [&](Value x, Value y) -> Value {
     return arith::AddIOp::create(e.b, e.loc, x, y);
@@ -215,8 +256,11 @@ static void splitBlocks(Emitter &e, ByteForm f, Value from, Value to,
       largest =
           largest ? Value(arith::MaxUIOp::create(e.b, e.loc, m, largest)) : m;
     }
-    auto [scale, inverse] =
-        exponents(e, reduce(vector::CombiningKind::MAXUI, largest), bits);
+    largest = reduce(vector::CombiningKind::MAXUI, largest);
+    // As it rounds: 2^11 itself would not fit.
+    if (twelve)
+      largest = plus(largest, e.constInt(e.i32(), int64_t(1) << (23 - bits)));
+    auto [scale, inverse] = exponents(e, largest, bits);
     Value wide = e.splat(inverse, lanes);
     // Whole numbers are the low bits of the sum with 1.5 * 2^23.
     constexpr int64_t magic = 0x4b400000;
@@ -235,11 +279,16 @@ static void splitBlocks(Emitter &e, ByteForm f, Value from, Value to,
       Value sum = total(x);
       for (int64_t i = 0; i < groups[g]; ++i) {
         Values bytes;
+        const bool low = twelve && i == 0;
         for (Value &v : x) {
-          bytes.push_back(
-              arith::TruncIOp::create(e.b, e.loc, e.sameShape(v, e.i8()), v));
-          v = arith::ShRSIOp::create(e.b, e.loc, plus(v, e.constInt(it, 128)),
-                                     e.constInt(it, 8));
+          Value byte = v;
+          if (low)
+            byte = arith::AndIOp::create(e.b, e.loc, v, e.constInt(it, 15));
+          bytes.push_back(arith::TruncIOp::create(
+              e.b, e.loc, e.sameShape(v, e.i8()), byte));
+          Value rest = twelve ? v : plus(v, e.constInt(it, 128));
+          v = arith::ShRSIOp::create(e.b, e.loc, rest,
+                                     e.constInt(it, digitBits));
         }
         e.store(joinBytes(e, f.storage, bytes), e.at(at, --digit * blockK));
       }
@@ -248,8 +297,14 @@ static void splitBlocks(Emitter &e, ByteForm f, Value from, Value to,
             e.b, e.loc, sum,
             arith::ShLIOp::create(e.b, e.loc, total(x),
                                   e.constInt(e.i32(), 8 * groups[g])));
-      Value unit = e.fmul(scale, e.constFp(e.f32(), std::ldexp(1.0, shift)));
       Value meta = e.at(at, f.digits * blockK + g * 8);
+      if (twelve) {
+        auto [unit, second] = unitAndSecond(e, f.storage, scale, sum);
+        e.store(unit, meta);
+        e.store(second, e.at(meta, 4));
+        continue;
+      }
+      Value unit = e.fmul(scale, e.constFp(e.f32(), std::ldexp(1.0, shift)));
       e.store(unit, meta);
       if (f.storage == Storage::Q4_1)
         e.store(e.fmul(unit, arith::SIToFPOp::create(e.b, e.loc, e.f32(), sum)),

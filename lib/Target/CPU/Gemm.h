@@ -80,7 +80,7 @@ struct Gemm {
   /// of them from r0, packed or copied.
   void scaleBytes(const GemmSection &s, unsigned lane, Value panel,
                   Value tilePanel, Value row, Value size, bool packed);
-  /// At most MR rows, to the copy.
+  /// Few rows, or a tile of many, to the copy.
   void copyRows(Value row0, Value rows);
   void pack(Value row0, Value rows);
   /// Row r of x normalised, at `to`.

@@ -1,15 +1,16 @@
 //===- GemmKernel.cpp - the loops around the micro-kernels ----------------===//
 //
 // Threads share the panels of all sections, of many rows first the rows; K is
-// never split between them. Few rows (< MR): weights stream once, straight from
-// their storage format. Many rows: MC rows of A are packed, and slices of KC
-// input features of a panel, unpacked where they are stored otherwise, stay in
-// L1 while the tiles of rows pass them (Goto and van de Geijn, ACM TOMS 34(3),
-// 2008). Sums go through memory between slices, so an element is one chain over
-// k however it is cut; a tile's epilogue follows its last products. Each thread
-// prepares the rows it multiplies for itself: rounded to bf16, or written in
-// bytes (ByteKernel.h), few rows too. Where pairs of bf16 are multiplied, weights
-// that lie otherwise are unpacked for any number of rows.
+// never split between them. Few rows (GemmPlan::few): weights stream once,
+// straight from their storage format. Many rows: MC rows of A are packed, and
+// slices of KC input features of a panel, unpacked where they are stored
+// otherwise, stay in L1 while the tiles of rows pass them (Goto and van de
+// Geijn, ACM TOMS 34(3), 2008). Sums go through memory between slices, so an
+// element is one chain over k however it is cut; a tile's epilogue follows its
+// last products. Each thread prepares the rows it multiplies for itself:
+// rounded to bf16, or written in bytes (ByteKernel.h), few rows too. Where
+// pairs of bf16 are multiplied, weights that lie otherwise are unpacked for any
+// number of rows.
 //
 //===----------------------------------------------------------------------===//
 #include "ByteKernel.h"
@@ -125,9 +126,8 @@ void Gemm::slice(const PanelRows &at, Value k0) {
   const RowForm &form = p.formOf(storage);
   const bool blocks = form.digits && isBlock(storage);
   // i8x4 has its scales at the end of a panel.
-  const int64_t blockBytes = storage == gpt::Storage::I8x4
-                                 ? 32 * p.nr
-                                 : panelBytes(storage, p.nr, 32);
+  const int64_t blockBytes =
+      storage == gpt::Storage::I8x4 ? 32 * p.nr : panelBytes(storage, p.nr, 32);
   Value depth = e.min(e.cst(p.kc), e.sub(e.cst(p.k), k0));
   Value begins = e.eq(k0, e.cst(0)), ends = e.le(e.cst(p.k), e.add(k0, p.kc));
   // KC is whole blocks of any format.
@@ -139,41 +139,41 @@ void Gemm::slice(const PanelRows &at, Value k0) {
     callUnpackPanel(e, storage, stored, unpacked, depth, multiplied);
     b = unpacked;
   } else if (blocks) {
-    callUnpackCodes(e, storage, stored, unpacked, e.div(depth, 32));
+    callUnpackCodes(e, {storage, form.digits}, stored, unpacked,
+                    e.div(depth, 32));
     b = unpacked;
   }
   bool pairs = multiplied == gpt::Storage::BF16x2 && e.target.bf16Dot;
   Value words = form.digits ? byteRowWord(e, {storage, form.digits}, k0)
                             : e.div(k0, pairs ? 2 : 1);
   // While tiles pass this slice, the next one comes to L2, of the next panel or
-  // of the next inputs: as much in each step of a tile as keeps it out of the way
-  // of the products.
+  // of the next inputs: as much in each step of a tile as keeps it out of the
+  // way of the products.
   MicroKernel mk{p.mr};
   mk.storage = multiplied;
   mk.accumulate = true;
   mk.packedRows = p.mr * form.repeat;
   mk.repeat = form.repeat;
   mk.digits = form.digits;
-  // Blocks are few bytes, read in a row as they are unpacked.
-  mk.ahead = blocks ? 0 : 64;
-  const int64_t stepInputs = form.digits ? 4
+  mk.ahead = 64;
+  const int64_t stepInputs = blocks                               ? 32
+                             : form.digits                        ? 4
                              : multiplied == gpt::Storage::BF16x2 ? 2
                                                                   : 1,
                 part = p.kc / stepInputs * 64;
-  Value next = e.select(
-      e.lt(e.add(at.panel, 1), at.panels), sliceAt(e.add(panel, 1), k0),
-      sliceAt(e.select(ends, e.add(panel, 1), at.panel0),
-              e.select(ends, e.cst(0), e.add(k0, p.kc))));
+  Value next = e.select(e.lt(e.add(at.panel, 1), at.panels),
+                        sliceAt(e.add(panel, 1), k0),
+                        sliceAt(e.select(ends, e.add(panel, 1), at.panel0),
+                                e.select(ends, e.cst(0), e.add(k0, p.kc))));
   auto run = [&](Value tileRow, Value r0, int64_t size, Value ahead) {
     mk.rows = size;
     Value a = e.add(e.mul(tileRow, form.words), e.mul(words, p.mr));
-    callMicroKernel(
-        e, mk,
-        operands(e.elem(e.at(c.scratch, form.packed),
-                        e.mul(e.add(a, r0), form.repeat)),
-                 mk.packedRows, b, 0,
-                 tileAt(lane, e.add(tileRow, r0), at.panel),
-                 steps(multiplied, depth), ahead));
+    callMicroKernel(e, mk,
+                    operands(e.elem(e.at(c.scratch, form.packed),
+                                    e.mul(e.add(a, r0), form.repeat)),
+                             mk.packedRows, b, 0,
+                             tileAt(lane, e.add(tileRow, r0), at.panel),
+                             steps(multiplied, depth), ahead));
   };
   Value parts = e.cst((p.kc / 32 * blockBytes + part - 1) / part);
   e.loop(e.cst(0), at.rows, p.mr, [&](Value t) {
@@ -212,8 +212,8 @@ static Value rowParts(Emitter &e, KernelContext &c, Value rows) {
   Value parts = e.cst(1);
   for (int64_t n = 2; n <= 64; n *= 2) {
     Value fits = e.le(e.cst(n * leastRows), rows);
-    Value even = e.eq(arith::RemUIOp::create(e.b, e.loc, c.threads, e.cst(n)),
-                      e.cst(0));
+    Value even =
+        e.eq(arith::RemUIOp::create(e.b, e.loc, c.threads, e.cst(n)), e.cst(0));
     parts = e.select(arith::AndIOp::create(e.b, e.loc, fits, even), e.cst(n),
                      parts);
   }
@@ -301,10 +301,11 @@ LogicalResult gptc::cpu::emitGemm(Emitter &e, KernelContext &c, Operation *op) {
          e.at(c.scratch, plan.copyOffset()),
          e.at(c.scratch, plan.unpackedOffset()),
          e.at(c.scratch, plan.tileOffset())};
-  Value few = e.lt(g.m, e.cst(plan.mr));
+  Value few = e.lt(g.m, e.cst(plan.few()));
   if (plan.unpacksFew)
     few = e.constInt(e.i1(), 0);
-  e.ifThen(few, [&] { g.allFewRows(); }, [&] { g.allManyRows(); });
+  e.ifThen(
+      few, [&] { g.allFewRows(); }, [&] { g.allManyRows(); });
   return success();
 }
 

@@ -29,7 +29,6 @@ static int64_t rowWords(const GemmPlan &p, gpt::Storage storage,
 }
 
 static void findForms(GemmPlan &p, const TargetDesc &target) {
-  int64_t packed = 0, copied = 0;
   for (const GemmSection &s : p.sections)
     for (gpt::Storage stored : s.storage) {
       gpt::Storage storage = p.multiplied(stored);
@@ -39,13 +38,17 @@ static void findForms(GemmPlan &p, const TargetDesc &target) {
             return form.storage == storage;
           }))
         continue;
-      RowForm form{storage, p.digits(storage), rowWords(p, storage, target),
-                   packed, copied};
+      RowForm form{storage, p.digits(storage), rowWords(p, storage, target)};
       form.repeat = target.pairBroadcast && !form.digits ? 2 : 1;
-      packed += p.packedBytes(form);
-      copied += p.mr * form.pitch() * 4;
       p.forms.push_back(form);
     }
+  int64_t packed = 0, copied = 0;
+  for (RowForm &form : p.forms) {
+    form.packed = packed;
+    form.copied = copied;
+    packed += p.packedBytes(form);
+    copied += p.copiedBytes(form);
+  }
 }
 
 GemmPlan gptc::cpu::planGemm(KernelContext &c, const TargetDesc &target) {

@@ -45,8 +45,8 @@ struct GemmPlan : KernelGemm {
   gpt::Storage multiplied(gpt::Storage stored) const {
     if (digits(stored))
       return stored;
-    bool rounds = inputs == InputPrecision::BF16 &&
-                  (target->bf16Dot || !isBlock(stored));
+    bool rounds =
+        inputs == InputPrecision::BF16 && (target->bf16Dot || !isBlock(stored));
     return rounds ? gpt::Storage::BF16x2 : gpt::Storage::F32;
   }
   const RowForm &formOf(gpt::Storage stored) const {
@@ -59,6 +59,9 @@ struct GemmPlan : KernelGemm {
     return llvm::any_of(forms,
                         [](const RowForm &form) { return form.digits > 1; });
   }
+  /// Fewer rows than this meet weights as they lie. Of digits they do so by four:
+  /// codes that are unpacked pay from 25 rows on.
+  int64_t few() const { return cutsRows() ? std::max<int64_t>(mr, 25) : mr; }
   /// Whether few rows are copied too: rounded, cut into digits or normalised.
   bool copies() const {
     return norm || llvm::any_of(forms, [](const RowForm &form) {
@@ -67,7 +70,7 @@ struct GemmPlan : KernelGemm {
   }
 
   // Scratch: packed A of every form (whose last tile is written a vector too
-  // far), a tile of copied rows of each, a normalised row, a slice of unpacked
+  // far), few copied rows of each, a normalised row, a slice of unpacked
   // weights, the accumulator tile; byte offsets.
   int64_t copyOffset() const {
     int64_t bytes = 0;
@@ -81,8 +84,11 @@ struct GemmPlan : KernelGemm {
   int64_t rowOffset() const {
     int64_t bytes = copyOffset();
     for (const RowForm &form : forms)
-      bytes += mr * form.pitch() * 4;
+      bytes += copiedBytes(form);
     return bytes;
+  }
+  int64_t copiedBytes(const RowForm &form) const {
+    return few() * form.pitch() * 4;
   }
   int64_t unpackedOffset() const {
     // Whole cache lines, so that what follows lies as it would without.

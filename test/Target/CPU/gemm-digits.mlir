@@ -1,6 +1,6 @@
 // REQUIRES: gptc
 // Weights of 4 and 8 bits beside rows of f32 and bf16: where sums of products of bytes are fast, rows become whole numbers of three
-// or two bytes; elsewhere weights become f32, few rows in a stream and many once.
+// or two bytes, of bf16 beside 4 bits of 12 bits; elsewhere weights become f32, few rows in a stream and many once.
 // RUN: gptc %s --emit=mlir -march=sapphirerapids | FileCheck %s --check-prefixes=CHECK,THREE
 // RUN: gptc %s --emit=mlir -march=sapphirerapids --precision=bf16 | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: gptc %s --emit=kernels -march=sapphirerapids | FileCheck %s --check-prefix=KERNELS
@@ -25,33 +25,47 @@ module attributes {gpt.name = "one"} {
 // THREE: call @quantize_row_q4_1_3_k64
 // THREE: call @micro_bytes_q4_1_3_4x128_stream_p4
 // THREE: call @unpack_codes_q4_1_n32
-// THREE: call @micro_bytes_q4_1_3_12x32_packed_acc
+// THREE: call @micro_bytes_q4_1_3_7x32_packed_acc
 // TWO: call @quantize_row_q4_1_2_k64
 // TWO: call @micro_bytes_q4_1_2_4x128_stream_p4
-// TWO: call @micro_bytes_q4_1_2_12x32_packed_acc
+// TWO: call @unpack_codes_q4_1_twice_n32
+// TWO: call @micro_bytes_q4_1_2_7x32_packed_acc
 
 // Two shifts join the sums of three digits; they become a number once a block.
-// THREE-LABEL: func.func private @micro_bytes_q4_1_3_12x32_packed_acc
-// THREE: scf.for
+// THREE-LABEL: func.func private @micro_bytes_q4_1_3_7x32_packed_acc
 // THREE: scf.for {{.*}} iter_args
-// THREE-COUNT-24: vpdpbusd.512
-// THREE: scf.yield
-// THREE-COUNT-24: arith.shli
 // THREE: scf.for {{.*}} iter_args
-// THREE-COUNT-24: vpdpbusd.512
+// THREE-COUNT-14: vpdpbusd.512
 // THREE: scf.yield
-// THREE-COUNT-24: arith.shli
+// THREE-COUNT-14: arith.shli
 // THREE: scf.for {{.*}} iter_args
-// THREE-COUNT-24: vpdpbusd.512
+// THREE-COUNT-14: vpdpbusd.512
 // THREE: scf.yield
-// THREE-COUNT-24: arith.sitofp
+// THREE-COUNT-14: arith.shli
+// THREE: scf.for {{.*}} iter_args
+// THREE-COUNT-14: vpdpbusd.512
+// THREE: scf.yield
+// THREE-COUNT-14: arith.sitofp
+
+// Of 12 bits one sum takes both digits and is a number as it is.
+// TWO-LABEL: func.func private @micro_bytes_q4_1_2_7x32_packed_acc
+// TWO-NOT: arith.shli
+// TWO-NOT: arith.sitofp
+// TWO-COUNT-2: scf.for {{.*}} iter_args
+// TWO-COUNT-14: vpdpbusd.512
+// TWO: scf.yield
+// TWO: scf.for {{.*}} iter_args
+// TWO-COUNT-14: vpdpbusd.512
+// TWO: scf.yield
+// TWO-COUNT-14: arith.subf
+// TWO: return
 // CHECK-LABEL: func.func @gemm_k64_n128_q8_0(
 // THREE: call @micro_bytes_q8_0x4_3_4x128_stream_p4
 // TWO: call @micro_bytes_q8_0x4_2_4x128_stream_p4
 
 // Bytes lie in words of four.
-// KERNELS-DAG: @gemm_k64_n128_q8_0({{.*}}gpt.storage = "q8_0x4"{{.*}}row_tile = 12
-// KERNELS-DAG: @gemm_k64_n128_q4_1({{.*}}gpt.storage = "q4_1"{{.*}}row_tile = 12
+// KERNELS-DAG: @gemm_k64_n128_q8_0({{.*}}gpt.storage = "q8_0x4"{{.*}}row_tile = 7
+// KERNELS-DAG: @gemm_k64_n128_q4_1({{.*}}gpt.storage = "q4_1"{{.*}}row_tile = 7
 // PLAIN-DAG: @gemm_k64_n128_q8_0({{.*}}gpt.storage = "q8_0"}{{.*}}row_tile = 14
 
 // The sums of one row stay in registers.
