@@ -9,6 +9,7 @@
 #define GPTC_IMPORT_FIELDS_H
 
 #include "gptc/Checkpoint/Error.h"
+#include "gptc/Dialect/Gpt/Numbers.h"
 #include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
@@ -38,8 +39,7 @@ public:
   int64_t integerOr(std::string_view key, int64_t absent) {
     return take(source.integerOr(key, absent), absent);
   }
-  /// A number that is above zero and finite, as f32 too: kernels compute with
-  /// it in f32.
+  /// A number above zero that kernels can divide by, in f32.
   double positive(std::string_view key) {
     return checkPositive(key, take(source.real(key), 1.0));
   }
@@ -52,6 +52,14 @@ public:
     require(failed() || base > 1, key,
             fmt::format("expected a number above 1, got {}", base));
     return base;
+  }
+  /// A divisor of all rotary frequencies.
+  double ropeFactor(std::string_view key) {
+    double factor = take(source.real(key), 1.0);
+    require(gpt::isRopeFactor(factor), key,
+            fmt::format("expected a finite factor of at least {}, got {}",
+                        gpt::leastRopeFactor, factor));
+    return factor;
   }
   double realOr(std::string_view key, double absent) {
     return take(source.realOr(key, absent), absent);
@@ -105,12 +113,10 @@ private:
     return 1;
   }
   double checkPositive(std::string_view key, double value) {
-    if (float narrow = static_cast<float>(value);
-        narrow > 0 && std::isfinite(narrow))
+    if (gpt::isDivisor(value))
       return value;
-    refuse(key,
-           fmt::format("expected a number above 0 that f32 can hold, got {}",
-                       value));
+    refuse(key, fmt::format("expected a number from 1.2e-38 to 3.4e38, got {}",
+                            value));
     return 1;
   }
 

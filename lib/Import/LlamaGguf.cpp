@@ -62,7 +62,7 @@ static void readScaling(Fields<Metadata> &fields, GgufKeys key, Rope &rope) {
   for (const char *name : {"rope.scale_linear", "rope.scaling.factor"})
     // Converters write 0 for none.
     if (fields.has(key(name)) && fields.realOr(key(name), 1) != 0)
-      factor = asWritten(fields.positive(key(name)));
+      factor = asWritten(fields.ropeFactor(key(name)));
   if (factor != 1 && type == "linear")
     rope.factors = {factor};
 }
@@ -124,11 +124,13 @@ static Expected<void> readFactors(const Checkpoint &checkpoint,
   double all = rope.factors.empty() ? 1 : rope.factors.front();
   rope.factors.clear();
   for (float factor : weights.numbers(name, rope.rotary / 2)) {
-    if (!(factor > 0) || !std::isfinite(factor))
-      return Error{fmt::format("{}: tensor {}: expected finite factors above "
-                               "0, got {} at {}",
-                               checkpoint.path(), checkpoint::quote(name),
-                               factor, rope.factors.size())};
+    if (!gpt::isRopeFactor(factor) || !gpt::isRopeFactor(all * factor))
+      return Error{fmt::format(
+          "{}: tensor {}: expected finite factors of at least {}{}, got {} at "
+          "{}",
+          checkpoint.path(), checkpoint::quote(name), gpt::leastRopeFactor,
+          all == 1 ? "" : fmt::format(", also times the linear factor {}", all),
+          factor, rope.factors.size())};
     rope.factors.push_back(all * factor);
   }
   return {};

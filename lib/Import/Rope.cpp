@@ -41,7 +41,7 @@ static Expected<void> readType(const Reader &rope, std::string_view key,
   if (type == "default")
     return {};
   if (type == "linear") {
-    result.factors = {fields.positive("factor")};
+    result.factors = {fields.ropeFactor("factor")};
   } else if (type == "llama3") {
     Rope::Llama3 scaling;
     scaling.factor = fields.positive("factor");

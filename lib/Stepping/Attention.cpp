@@ -145,9 +145,9 @@ LogicalResult Matcher::visitScale(gpt::ScaleOp op) {
   result.scale *= factor;
   bool held = isF32(result.scale);
   for (double &slope : result.slopes)
-    held &= isF32(slope *= factor);
+    held &= isF32(slope *= factor) && gpt::isAlibiSlope(slope);
   if (result.softcap)
-    held &= isF32(*result.softcap *= std::fabs(factor));
+    held &= gpt::isDivisor(*result.softcap *= std::fabs(factor));
   if (result.fill)
     held &= isF32(*result.fill *= factor);
   if (!held)

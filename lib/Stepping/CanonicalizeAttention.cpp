@@ -210,8 +210,7 @@ Value Canonicalizer::visitScale(Operation *op, Value x, double factor) {
   auto softcap = x.getDefiningOp<gpt::SoftcapOp>();
   double cap =
       softcap ? softcap.getCap().convertToDouble() * std::fabs(factor) : 0;
-  if (!softcap || static_cast<float>(cap) == 0 ||
-      !std::isfinite(static_cast<float>(cap)))
+  if (!softcap || !gpt::isDivisor(cap))
     return scaled(op->getLoc(), x, factor);
   // factor * cap * tanh(y / cap) = cap' * tanh(factor * y / cap').
   Value y = scaled(op->getLoc(), softcap.getX(), factor);

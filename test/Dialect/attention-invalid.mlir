@@ -104,8 +104,16 @@ func.func @layer(%q: tensor<?x12xf32>, %c: !gpt.kv_cache<2 x 3 x 4, page 16, f32
 
 // -----
 
+func.func @scale_in_f32(%q: tensor<6x?x4xf32>) {
+  // expected-error @+1 {{[flash_attention-C8] expected a scale that is finite in f32, got -9.9999999999999994E+38 : f64}}
+  %0 = gpt.flash_attention %q, %q, %q scale -1.0e39 : tensor<6x?x4xf32>, tensor<6x?x4xf32>
+  return
+}
+
+// -----
+
 func.func @scale(%q: tensor<6x?x4xf32>) {
-  // expected-error @+1 {{[flash_attention-C8] expected a finite scale, got 0x7FF0000000000000 : f64}}
+  // expected-error @+1 {{[flash_attention-C8] expected a scale that is finite in f32, got 0x7FF0000000000000 : f64}}
   %0 = gpt.flash_attention %q, %q, %q scale 0x7FF0000000000000 : tensor<6x?x4xf32>, tensor<6x?x4xf32>
   return
 }
@@ -224,8 +232,17 @@ func.func @alibi_slopes(%s: tensor<2x4x5xf32>) {
 
 // -----
 
+// One at which a bias over 2^31 positions is not finite.
+func.func @alibi_steep(%s: tensor<1x4x5xf32>) {
+  // expected-error @+1 {{[alibi-C2] expected slopes from -1e29 to 1e29, got 1.0e30}}
+  %0 = gpt.alibi %s slopes [1.0e30] : tensor<1x4x5xf32>
+  return
+}
+
+// -----
+
 func.func @alibi_finite(%s: tensor<1x4x5xf32>) {
-  // expected-error @+1 {{[alibi-C2] expected slopes that are finite in f32, got -1.0e40}}
+  // expected-error @+1 {{[alibi-C2] expected slopes from -1e29 to 1e29, got -1.0e40}}
   %0 = gpt.alibi %s slopes [-1.0e40] : tensor<1x4x5xf32>
   return
 }
@@ -313,7 +330,7 @@ func.func @window_alone(%q: tensor<6x?x4xf32>) {
 // -----
 
 func.func @softcap_zero(%q: tensor<6x?x4xf32>) {
-  // expected-error @+1 {{[flash_attention-C13] expected a cap that is finite and above 0 in f32, got 0.0}}
+  // expected-error @+1 {{[flash_attention-C13] expected a cap from 1.2e-38 to 3.4e38, got 0.0}}
   %0 = gpt.flash_attention %q, %q, %q scale 0.5 softcap 0.0 : tensor<6x?x4xf32>, tensor<6x?x4xf32>
   return
 }

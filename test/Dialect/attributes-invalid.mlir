@@ -137,8 +137,19 @@ func.func private @storage(tensor<4xf32> {gpt.storage = "q3"})
 
 // -----
 
-// expected-error @+1 {{[rope-C8] expected finite factors above 0, got 0.0}}
+// expected-error @+1 {{[rope-C8] expected finite factors of at least 0.001, got 0.0}}
 func.func private @zero_factor() attributes {a = #gpt.rope_factors<1.0, 0.0>}
+
+// -----
+
+// A frequency whose angles no sine is exact for.
+// expected-error @+1 {{[rope-C8] expected finite factors of at least 0.001, got 1.0e-20}}
+func.func private @tiny_factor() attributes {a = #gpt.rope<base 1.0e5, pairs half, dim 4, scaling #gpt.rope_factors<1.0e-20>>}
+
+// -----
+
+// expected-error @+1 {{[rope-C8] expected finite factors of at least 0.001, got 9.0e-4}}
+func.func private @small_factor() attributes {a = #gpt.rope_factors<0.001, 0.0009>}
 
 // -----
 

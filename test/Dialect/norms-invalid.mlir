@@ -33,7 +33,7 @@ func.func @result(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
 // -----
 
 func.func @eps_negative(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
-  // expected-error @+1 {{[rms_norm-C4] expected an eps that is finite and above 0 in f32, got -1.0e-5}}
+  // expected-error @+1 {{[rms_norm-C4] expected an eps from 1.2e-38 to 3.4e38, got -1.0e-5}}
   %0 = gpt.rms_norm %x, %g eps -1.0e-5 : tensor<?x8xf32>, tensor<8xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @eps_negative(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
 // -----
 
 func.func @eps_nan(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
-  // expected-error @+1 {{[layer_norm-C4] expected an eps that is finite and above 0 in f32, got 0x7FF8000000000000}}
+  // expected-error @+1 {{[layer_norm-C4] expected an eps from 1.2e-38 to 3.4e38, got 0x7FF8000000000000}}
   %0 = gpt.layer_norm %x, %g eps 0x7FF8000000000000 : tensor<?x8xf32>, tensor<8xf32>
   return
 }
@@ -107,8 +107,25 @@ func.func @layer_result(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
 // -----
 
 func.func @eps_is_zero_in_f32(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
-  // expected-error @+1 {{[rms_norm-C4] expected an eps that is finite and above 0 in f32, got 1.0e-300}}
+  // expected-error @+1 {{[rms_norm-C4] expected an eps from 1.2e-38 to 3.4e38, got 1.0e-300}}
   %0 = gpt.rms_norm %x, %g eps 1.0e-300 : tensor<?x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+// A denormal number: its reciprocal is infinite.
+func.func @eps_is_denormal(%x: tensor<?x8xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{[layer_norm-C4] expected an eps from 1.2e-38 to 3.4e38, got 1.0e-40}}
+  %0 = gpt.layer_norm %x, %g sample eps 1.0e-40 : tensor<?x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @cap_is_denormal(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{[softcap-C1] expected a cap from 1.2e-38 to 3.4e38, got 1.0e-40}}
+  %0 = gpt.softcap %x at 1.0e-40 : tensor<?x8xf32>
   return
 }
 
@@ -139,7 +156,7 @@ func.func @log_softmax_rank(%x: tensor<f32>) {
 // -----
 
 func.func @softcap(%x: tensor<?x8xf32>) {
-  // expected-error @+1 {{[softcap-C1] expected a cap that is finite and above 0 in f32, got -50.0}}
+  // expected-error @+1 {{[softcap-C1] expected a cap from 1.2e-38 to 3.4e38, got -50.0}}
   %0 = gpt.softcap %x at -50.0 : tensor<?x8xf32>
   return
 }

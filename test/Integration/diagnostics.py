@@ -146,7 +146,7 @@ class Diagnostics(unittest.TestCase):
         for op in ("rms_norm", "layer_norm"):
             for eps in ("-1.0e-5", "0x7FF8000000000000", "0xFFF8000000000000", "0x7FF0000000000000", "0.0", "-0.0", "1.0e-300"):
                 with self.subTest(op=op, eps=eps):
-                    words = f"gpt.{op}", "expected an eps that is finite and above 0"
+                    words = f"gpt.{op}", "expected an eps from 1.2e-38 to 3.4e38"
                     self.refused(model(f"%y = gpt.{op} %x, %g eps {eps} : tensor<4x8xf32>, tensor<8xf32>"), *words, line=3, column=6)
                     self.refused(model(f'%y = "gpt.{op}"(%x, %g) {{eps = {eps} : f64}} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>'), *words, line=3)
             self.refused(model(f'%y = "gpt.{op}"(%x, %g) {{eps = 1.0 : f32}} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>'), f"gpt.{op}", "eps", line=3)

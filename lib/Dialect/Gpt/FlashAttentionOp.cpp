@@ -275,8 +275,9 @@ LogicalResult FlashAttentionOp::verify() {
     return emitOpError()
            << "[flash_attention-C2] expected groups of at least 1, got "
            << static_cast<int64_t>(getGroups());
-  if (!std::isfinite(getScale().convertToDouble()))
-    return emitOpError() << "[flash_attention-C8] expected a finite scale, got "
+  if (!std::isfinite(static_cast<float>(getScale().convertToDouble())))
+    return emitOpError() << "[flash_attention-C8] expected a scale that is "
+                            "finite in f32, got "
                          << getScaleAttr();
   if (failed(dense ? verifyDense(*this) : verifyCached(*this)) ||
       failed(verifyScores(*this)))

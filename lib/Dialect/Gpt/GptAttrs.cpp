@@ -116,12 +116,14 @@ RopeFactorsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (factors.empty())
     return emitError() << "[rope-C8] expected one factor or more, got none";
   for (double factor : factors)
-    if (!std::isfinite(factor) || factor <= 0) {
+    if (!isRopeFactor(factor)) {
       InFlightDiagnostic diagnostic = emitError();
       std::string text;
       llvm::raw_string_ostream os(text);
+      printExactly(os, leastRopeFactor);
+      os << ", got ";
       printExactly(os, factor);
-      return diagnostic << "[rope-C8] expected finite factors above 0, got "
+      return diagnostic << "[rope-C8] expected finite factors of at least "
                         << text;
     }
   return success();

@@ -87,11 +87,6 @@ static std::string exactText(double value) {
   return text;
 }
 
-static bool isPositiveInF32(double value) {
-  return std::isfinite(static_cast<float>(value)) &&
-         static_cast<float>(value) > 0.0f;
-}
-
 LogicalResult gptc::gpt::expectRotary(Operation *op, StringRef constraint,
                                       IntegerAttr rotary, int64_t headDim) {
   if (!rotary)
@@ -109,12 +104,11 @@ LogicalResult gptc::gpt::expectRotary(Operation *op, StringRef constraint,
 
 LogicalResult gptc::gpt::expectCap(Operation *op, StringRef constraint,
                                    double cap) {
-  if (isPositiveInF32(cap))
+  if (isDivisor(cap))
     return success();
-  return op->emitOpError()
-         << "[" << constraint
-         << "] expected a cap that is finite and above 0 in f32, got "
-         << exactText(cap);
+  return op->emitOpError() << "[" << constraint
+                           << "] expected a cap from 1.2e-38 to 3.4e38, got "
+                           << exactText(cap);
 }
 
 LogicalResult gptc::gpt::expectSlopes(Operation *op, StringRef constraint,
@@ -124,11 +118,10 @@ LogicalResult gptc::gpt::expectSlopes(Operation *op, StringRef constraint,
            << "[" << constraint << "] expected a slope for each of the "
            << heads << " heads, got " << slopes.size();
   for (double slope : slopes)
-    if (!std::isfinite(static_cast<float>(slope)))
-      return op->emitOpError()
-             << "[" << constraint
-             << "] expected slopes that are finite in f32, got "
-             << exactText(slope);
+    if (!isAlibiSlope(slope))
+      return op->emitOpError() << "[" << constraint
+                               << "] expected slopes from -1e29 to 1e29, got "
+                               << exactText(slope);
   return success();
 }
 
@@ -150,11 +143,10 @@ LogicalResult gptc::gpt::expectFill(Operation *op, StringRef constraint,
 LogicalResult gptc::gpt::expectEps(Operation *op, StringRef constraint,
                                    double eps) {
   // Kernels add it in f32.
-  if (isPositiveInF32(eps))
+  if (isDivisor(eps))
     return success();
   return op->emitOpError() << "[" << constraint
-                           << "] expected an eps that is finite and above 0 "
-                              "in f32, got "
+                           << "] expected an eps from 1.2e-38 to 3.4e38, got "
                            << exactText(eps);
 }
 

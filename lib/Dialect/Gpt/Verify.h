@@ -56,11 +56,11 @@ mlir::LogicalResult expectRotary(mlir::Operation *op,
                                  llvm::StringRef constraint,
                                  mlir::IntegerAttr rotary, int64_t headDim);
 
-/// Finite and above 0 in f32.
+/// A number to divide by (Numbers.h).
 mlir::LogicalResult expectCap(mlir::Operation *op, llvm::StringRef constraint,
                               double cap);
 
-/// One number for each head, finite in f32.
+/// One number for each head (Numbers.h).
 mlir::LogicalResult expectSlopes(mlir::Operation *op,
                                  llvm::StringRef constraint,
                                  llvm::ArrayRef<double> slopes, int64_t heads);
@@ -75,7 +75,7 @@ mlir::ParseResult parseNumbers(mlir::OpAsmParser &parser,
                                llvm::SmallVectorImpl<double> &numbers);
 void printNumbers(mlir::OpAsmPrinter &printer, llvm::ArrayRef<double> numbers);
 
-/// Finite and above 0.
+/// A number to divide by (Numbers.h).
 mlir::LogicalResult expectEps(mlir::Operation *op, llvm::StringRef constraint,
                               double eps);
 

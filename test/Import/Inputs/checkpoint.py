@@ -4,12 +4,13 @@ usage: checkpoint.py gpt2|llama|gemma|gemma2|neox|annotated|gguf|gguf-gemma2|
                      gguf-gemma2-27b|gguf-gpt2 PATH [EDIT...]
 
 The gguf ones write one file, the others a folder with config.json and
-model.safetensors. All weights are zero. EDIT:
+model.safetensors. Weights are zero. EDIT:
   KEY=JSON        set a key of config.json or of the GGUF metadata
   KEY=            remove it
   NAME:[2,3]      give a tensor this shape (added if it is new)
   NAME:           remove the tensor
   NAME:i32        store it as 32-bit integers
+  NAME:all 1e-20  fill it with this number
   FILE@TEXT       write a file beside config.json
 """
 import json
@@ -161,7 +162,11 @@ def elements(shape):
     return count
 
 
-def write_safetensors(path, tensors, integers):
+def data_of(name, shape, fills):
+    return struct.pack("<f", fills.get(name, 0)) * elements(shape)
+
+
+def write_safetensors(path, tensors, integers, fills):
     header, offset = {}, 0
     for name, shape in tensors.items():
         end = offset + 4 * elements(shape)
@@ -169,7 +174,7 @@ def write_safetensors(path, tensors, integers):
         offset = end
     text = json.dumps(header).encode()
     with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + bytes(offset))
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(data_of(*item, fills) for item in tensors.items()))
 
 
 def gguf_string(text):
@@ -190,17 +195,18 @@ def gguf_value(value):
     return struct.pack("<I", 8) + gguf_string(value)
 
 
-def write_gguf(path, config, tensors, integers):
+def write_gguf(path, config, tensors, integers, fills):
     out = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(config))
     for key, value in config.items():
         out += gguf_string(key) + gguf_value(value)
-    offset = 0
+    data = b""
     for name, shape in tensors.items():
         out += gguf_string(name) + struct.pack("<I", len(shape))
         out += b"".join(struct.pack("<Q", size) for size in reversed(shape))
-        out += struct.pack("<IQ", 26 if name in integers else 0, offset)
-        offset += -(-4 * elements(shape) // 32) * 32
-    out += bytes(-len(out) % 32) + bytes(offset)
+        out += struct.pack("<IQ", 26 if name in integers else 0, len(data))
+        data += data_of(name, shape, fills)
+        data += bytes(-len(data) % 32)
+    out += bytes(-len(out) % 32) + data
     with open(path, "wb") as f:
         f.write(out)
 
@@ -210,7 +216,7 @@ def main():
     config, tensors = {"gpt2": gpt2, "llama": llama, "gemma": gemma, "gemma2": gemma2, "neox": neox,
                        "annotated": annotated, "gguf": gguf, "gguf-gemma2": gguf_gemma2,
                        "gguf-gemma2-27b": lambda: gguf_gemma2(46), "gguf-gpt2": gguf_gpt2}[kind]()
-    integers, files = set(), {}
+    integers, files, fills = set(), {}, {}
     for edit in edits:
         at = min(i for i in (edit.find(c) for c in "=:@") if i >= 0)
         name, value = edit[:at], edit[at + 1:]
@@ -222,16 +228,18 @@ def main():
                 config[name] = json.loads(value)
         elif value == "i32":
             integers.add(name)
+        elif value.startswith("all "):
+            fills[name] = float(value[4:])
         else:
             tensors.pop(name, None)
             if value:
                 tensors[name] = json.loads(value)
     if kind.startswith("gguf"):
-        return write_gguf(path, config, tensors, integers)
+        return write_gguf(path, config, tensors, integers, fills)
     os.makedirs(path, exist_ok=True)
     with open(os.path.join(path, "config.json"), "w") as f:
         json.dump(config, f)
-    write_safetensors(os.path.join(path, "model.safetensors"), tensors, integers)
+    write_safetensors(os.path.join(path, "model.safetensors"), tensors, integers, fills)
     for name, text in files.items():
         with open(os.path.join(path, name), "w") as f:
             f.write(text)

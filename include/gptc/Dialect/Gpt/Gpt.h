@@ -24,6 +24,7 @@
 #include "gptc/Dialect/Gpt/ExactDouble.h"
 #include "gptc/Dialect/Gpt/GptDialect.h.inc"
 #include "gptc/Dialect/Gpt/GptEnums.h.inc"
+#include "gptc/Dialect/Gpt/Numbers.h"
 #define GET_ATTRDEF_CLASSES
 #include "gptc/Dialect/Gpt/GptAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
