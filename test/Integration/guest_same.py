@@ -162,8 +162,8 @@ class Same(unittest.TestCase):
                 self.assertTrue(same_bits(session.step([T - 1], [T - 1], [1], rows=[0]), full))
 
             for wrong in (-1, 50257, 50304, 2 ** 31 - 1, -2 ** 31):
-                refused([OUT_OF_RANGE], [wrong, V], [wrong], [3])
-                refused([OUT_OF_RANGE], [wrong, V], [1, 2, wrong], [0, 1, 2])
+                refused([OUT_OF_RANGE], [wrong, V - 1], [wrong], [3])
+                refused([OUT_OF_RANGE], [wrong, V - 1], [1, 2, wrong], [0, 1, 2])
             refused([OUT_OF_RANGE], [T], [1] * (T + 1), range(T + 1))
             refused([OUT_OF_RANGE], [T], [1], [T], sequence=1)
             refused([OUT_OF_RANGE], [T], [1] * 3, [T - 2, T - 1, T], sequence=1)
