@@ -1,5 +1,9 @@
 //===- gptc-bench.cpp - Measures a compiled package -----------------------===//
 
+#include "StandardStreams.h"
 #include "gptc/Runtime/Host/Tools.h"
 
-int main(int argc, char **argv) { return gptc::host::benchTool(argc, argv); }
+int main(int argc, char **argv) {
+  gptc::holdStandardStreams();
+  return gptc::host::benchTool(argc, argv);
+}

@@ -10,6 +10,8 @@
 // change, the filter applies changes itself and hands on all of the text.
 //
 //===----------------------------------------------------------------------===//
+#include "LlvmStreams.h"
+#include "StandardStreams.h"
 #include "gptc/Dialect/Gpt/ParseGuard.h"
 #include "gptc/Dialect/Gpt/Registry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
@@ -131,15 +133,21 @@ static void filterInput() {
   ::dup2(ends[0], STDIN_FILENO);
   ::close(ends[0]);
   std::thread([in, out = ends[1]] {
-    Filter(::fdopen(in, "r"), ::fdopen(out, "w")).run();
+    FILE *from = ::fdopen(in, "r"), *to = ::fdopen(out, "w");
+    if (from && to)
+      Filter(from, to).run();
+    else
+      ::close(out); // nothing can be read: the server sees the end
   }).detach();
 }
 
 int main(int argc, char **argv) {
+  gptc::holdStandardStreams();
   mlir::DialectRegistry registry;
   gptc::registerDialects(registry);
   // With options the input may have another form (--lit-test).
   if (argc == 1)
     filterInput();
-  return failed(mlir::MlirLspServerMain(argc, argv, registry));
+  bool wrong = failed(mlir::MlirLspServerMain(argc, argv, registry));
+  return gptc::finishStreams("gptc-lsp-server", wrong);
 }

@@ -5,6 +5,8 @@
 // deeper than MLIR's recursive parser can bear.
 //
 //===----------------------------------------------------------------------===//
+#include "LlvmStreams.h"
+#include "StandardStreams.h"
 #include "gptc/Dialect/Gpt/Gpt.h"
 #include "gptc/Dialect/Gpt/ParseGuard.h"
 #include "gptc/Dialect/Gpt/Registry.h"
@@ -31,8 +33,7 @@ static void registerPasses() {
   gptc::registerSchedulePasses();
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+static int optMain(int argc, char **argv) {
   DialectRegistry registry;
   gptc::registerDialects(registry);
   registerPasses();
@@ -61,6 +62,20 @@ int main(int argc, char **argv) {
   }
   if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
     return 1;
+  if (outputName == "-")
+    return 0;
+  output->os().flush();
+  if (std::error_code code = output->os().error()) {
+    llvm::errs() << outputName << ": cannot write: " << code.message() << '\n';
+    output->os().clear_error();
+    return 1;
+  }
   output->keep();
   return 0;
+}
+
+int main(int argc, char **argv) {
+  gptc::holdStandardStreams();
+  llvm::InitLLVM init(argc, argv);
+  return gptc::finishStreams("gptc-opt", optMain(argc, argv));
 }

@@ -104,13 +104,14 @@ static std::string sourceOf(const host::Package &package,
   return text.empty() ? "an unknown place" : text;
 }
 
-static void printWorst(const host::Package &package,
-                       const KernelReport &report) {
+static std::string worstLine(const host::Package &package,
+                             const KernelReport &report) {
   const Difference &worst = report.worst;
-  fmt::print("worst call of {}: @{} call {}, {}, element {}: expected {:.9g}, "
-             "got {:.9g}; from {}\n",
-             report.kernel, report.entry, report.call, report.what, worst.index,
-             worst.exact, worst.actual, sourceOf(package, report));
+  return fmt::format(
+      "worst call of {}: @{} call {}, {}, element {}: expected {:.9g}, "
+      "got {:.9g}; from {}\n",
+      report.kernel, report.entry, report.call, report.what, worst.index,
+      worst.exact, worst.actual, sourceOf(package, report));
 }
 
 static std::string numbers(const Difference &difference) {
@@ -119,34 +120,39 @@ static std::string numbers(const Difference &difference) {
                      difference.ok() ? "ok" : "FAIL");
 }
 
-/// Prints everything; 0, or 3 if something is out of its bound.
+/// Prints everything; 0, 3 if something is out of its bound, or 1 if nobody can
+/// read that.
 static int printReport(const host::Package &package, const EndToEnd &run) {
   const auto &kernels = run.kernels().reports();
   size_t width = 6;
   for (const KernelReport &report : kernels)
     width = std::max(width, report.kernel.size());
-  fmt::print("{:<{}} {:>5} {:>10} {:>10} {:>10}\n", "kernel", width, "calls",
-             "max error", "error/rms", "bound");
+  std::string text =
+      fmt::format("{:<{}} {:>5} {:>10} {:>10} {:>10}\n", "kernel", width,
+                  "calls", "max error", "error/rms", "bound");
   bool good = true;
   const KernelReport *worst = nullptr;
   for (const KernelReport &report : kernels) {
-    fmt::print("{:<{}} {:>5} {}\n", report.kernel, width, report.calls,
-               numbers(report.worst));
+    text += fmt::format("{:<{}} {:>5} {}\n", report.kernel, width, report.calls,
+                        numbers(report.worst));
     good &= report.worst.ok();
     if (!worst || report.worst.worseThan(worst->worst))
       worst = &report;
   }
   for (const KernelReport &report : kernels)
     if (!report.worst.ok())
-      printWorst(package, report);
+      text += worstLine(package, report);
   if (good && worst)
-    printWorst(package, *worst);
+    text += worstLine(package, *worst);
   for (const OutputReport &output : run.outputs()) {
-    fmt::print("end to end: {} [{}]: {}\n", output.name,
-               reference::shapeText(output.shape), numbers(output.difference));
+    text += fmt::format("end to end: {} [{}]: {}\n", output.name,
+                        reference::shapeText(output.shape),
+                        numbers(output.difference));
     good &= output.difference.ok();
   }
-  return good ? 0 : 3;
+  int status = good ? 0 : 3;
+  std::string error;
+  return host::put(text, error) ? status : report(error, status ? status : 1);
 }
 
 static int runCheck(Request request) {

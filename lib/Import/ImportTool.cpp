@@ -137,16 +137,6 @@ static void printSummary(const Imported &imported, llvm::raw_ostream &os) {
      << "unused tensors: " << imported.unused.size() << '\n';
 }
 
-/// Whether all that was printed has gone out.
-static Status flushed() {
-  llvm::outs().flush();
-  if (!llvm::outs().has_error())
-    return Done;
-  std::string message = llvm::outs().error().message();
-  llvm::outs().clear_error();
-  return fail(BadInput, "standard output: cannot write: " + message);
-}
-
 int gptc::importTool(int argc, const char *const *argv) {
   CommandLine line;
   auto parsed = parseCommandLine(argc, argv, line);
@@ -193,10 +183,10 @@ int gptc::importTool(int argc, const char *const *argv) {
     printSummary(*imported, llvm::outs());
     llvm::outs() << '\n';
     importer::printTensors(tensors, llvm::outs());
-    return flushed();
+    return Done;
   }
   if (!line.toStdout())
     return writeModel(*imported->module, line.output);
   printModel(*imported->module, llvm::outs());
-  return flushed();
+  return Done;
 }
