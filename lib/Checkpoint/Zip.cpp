@@ -3,6 +3,7 @@
 #include "Zip.h"
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
 
 using namespace gptc::checkpoint;
 
@@ -10,6 +11,12 @@ using namespace gptc::checkpoint;
 static constexpr uint64_t endBytes = 22, end64Bytes = 56, locatorBytes = 20;
 static constexpr uint64_t directoryBytes = 46, localBytes = 30;
 static constexpr uint64_t maxComment = 0xffff;
+/// Flags of entries that are not plain bytes: encrypted (0 and 6), a patch (5),
+/// headers that hide what they say (13).
+static constexpr uint16_t notPlain = 1 << 0 | 1 << 5 | 1 << 6 | 1 << 13;
+/// The local header was written before the sizes were known; they follow the
+/// data.
+static constexpr uint16_t sizesFollow = 1 << 3;
 /// A model has thousands of tensors; a bound keeps the directory in memory.
 static constexpr uint64_t maxEntries = uint64_t(1) << 20;
 
@@ -26,8 +33,12 @@ private:
   Expected<void> readEnd64(uint64_t locator);
   Expected<ZipEntry> readEntry();
   Expected<void> readZip64Extra(std::string_view name, std::string_view extra,
-                                uint64_t (&fields)[3]) const;
-  Expected<void> findData(ZipEntry &entry, uint16_t flags) const;
+                                std::span<uint64_t> fields) const;
+  Expected<void> checkPlain(std::string_view name, uint16_t flags,
+                            uint16_t method) const;
+  Expected<void> findData(ZipEntry &entry) const;
+  Expected<void> checkLocal(const ZipEntry &entry, uint64_t nameBytes,
+                            uint64_t extraBytes) const;
   Expected<void> checkTogether();
 
   template <typename Number> Number number(uint64_t offset) const {
@@ -74,7 +85,8 @@ Expected<void> ZipReader::findEnd() {
   if (end == size)
     return error("expected a directory at the end, got none; the file is "
                  "truncated or damaged");
-  if (number<uint16_t>(end + 4) != 0 || number<uint16_t>(end + 6) != 0)
+  if (number<uint16_t>(end + 4) != 0 || number<uint16_t>(end + 6) != 0 ||
+      number<uint16_t>(end + 8) != number<uint16_t>(end + 10))
     return error("expected one file, got one part of several");
   limit = end;
   count = number<uint16_t>(end + 10);
@@ -93,6 +105,12 @@ Expected<void> ZipReader::readEnd64(uint64_t locator) {
     return error(fmt::format("expected the zip64 end record before byte {}, "
                              "got offset {}; the file is damaged",
                              locator, end));
+  // Of the locator: the disk of the record, and how many there are.
+  if (number<uint32_t>(locator + 4) != 0 ||
+      number<uint32_t>(locator + 16) > 1 || number<uint32_t>(end + 16) != 0 ||
+      number<uint32_t>(end + 20) != 0 ||
+      number<uint64_t>(end + 24) != number<uint64_t>(end + 32))
+    return error("expected one file, got one part of several");
   limit = end;
   uint64_t wide[] = {number<uint64_t>(end + 32), number<uint64_t>(end + 40),
                      number<uint64_t>(end + 48)};
@@ -108,13 +126,13 @@ Expected<void> ZipReader::readEnd64(uint64_t locator) {
   return {};
 }
 
-/// Fields (size, stored size, header offset) that are all ones in 32 bits stand
-/// in the extra field of id 1, in this order.
+/// Fields (size, stored size, header offset, or the first two of them) that are
+/// all ones in 32 bits stand in the extra field of id 1, in this order.
 Expected<void> ZipReader::readZip64Extra(std::string_view name,
                                          std::string_view extra,
-                                         uint64_t (&fields)[3]) const {
+                                         std::span<uint64_t> fields) const {
   auto wide = [](uint64_t field) { return field == 0xffffffff; };
-  if (std::none_of(std::begin(fields), std::end(fields), wide))
+  if (std::none_of(fields.begin(), fields.end(), wide))
     return {};
   auto begin = static_cast<uint64_t>(extra.data() - file.text().data());
   for (uint64_t used = 0; extra.size() - used >= 4;) {
@@ -142,22 +160,30 @@ Expected<void> ZipReader::readZip64Extra(std::string_view name,
                      "none");
 }
 
+/// What the directory and the local header say each for itself.
+Expected<void> ZipReader::checkPlain(std::string_view name, uint16_t flags,
+                                     uint16_t method) const {
+  if (flags & notPlain)
+    return error(name, flags & (1 << 5)
+                           ? "expected plain bytes, got a patch"
+                           : "expected plain bytes, got an encrypted entry");
+  if (method)
+    return error(name,
+                 fmt::format("expected stored bytes, got compression method "
+                             "{}; torch.save writes stored ones",
+                             method));
+  return {};
+}
+
 /// Goes by the local header, which has a name and extra field of its own
 /// lengths before the data.
-Expected<void> ZipReader::findData(ZipEntry &entry, uint16_t flags) const {
-  if (flags & 1)
-    return error(entry.name, "expected plain bytes, got an encrypted entry");
+Expected<void> ZipReader::findData(ZipEntry &entry) const {
   if (entry.header > directory || directory - entry.header < localBytes ||
       !hasRecord(entry.header, "PK\x03\x04"))
     return error(entry.name,
                  fmt::format("expected its header before the directory at {}, "
                              "got offset {}; the file is damaged",
                              directory, entry.header));
-  if (uint16_t method = number<uint16_t>(entry.header + 8))
-    return error(entry.name,
-                 fmt::format("expected stored bytes, got compression method "
-                             "{}; torch.save writes stored ones",
-                             method));
   uint64_t name = number<uint16_t>(entry.header + 26);
   uint64_t extra = number<uint16_t>(entry.header + 28);
   entry.offset = entry.header + localBytes + name + extra;
@@ -169,6 +195,32 @@ Expected<void> ZipReader::findData(ZipEntry &entry, uint16_t flags) const {
                  fmt::format("expected {} bytes from {} on, got a directory at "
                              "{}; the file is truncated or damaged",
                              entry.size, entry.offset, directory));
+  return checkLocal(entry, name, extra);
+}
+
+/// The local header says what the directory says. Where sizes follow the data
+/// it may leave them 0.
+Expected<void> ZipReader::checkLocal(const ZipEntry &entry, uint64_t nameBytes,
+                                     uint64_t extraBytes) const {
+  uint16_t flags = number<uint16_t>(entry.header + 6);
+  if (auto plain =
+          checkPlain(entry.name, flags, number<uint16_t>(entry.header + 8));
+      !plain)
+    return plain;
+  uint64_t sizes[] = {number<uint32_t>(entry.header + 22),
+                      number<uint32_t>(entry.header + 18)};
+  if (auto read = readZip64Extra(
+          entry.name,
+          file.text().substr(entry.header + localBytes + nameBytes, extraBytes),
+          sizes);
+      !read)
+    return read;
+  for (uint64_t size : sizes)
+    if (size != entry.size && !(size == 0 && flags & sizesFollow))
+      return error(entry.name,
+                   fmt::format("expected {} bytes as in the directory, got a "
+                               "header with {}; the file is damaged",
+                               entry.size, size));
   return {};
 }
 
@@ -193,11 +245,12 @@ Expected<ZipEntry> ZipReader::readEntry() {
                        number<uint32_t>(at + 42)};
   if (auto read = readZip64Extra(entry.name, extra, fields); !read)
     return read.error();
-  if (uint16_t method = number<uint16_t>(at + 10))
-    return error(entry.name,
-                 fmt::format("expected stored bytes, got compression method "
-                             "{}; torch.save writes stored ones",
-                             method));
+  if (auto plain = checkPlain(entry.name, number<uint16_t>(at + 8),
+                              number<uint16_t>(at + 10));
+      !plain)
+    return plain.error();
+  if (number<uint16_t>(at + 34) != 0)
+    return error(entry.name, "expected one file, got one part of several");
   if (fields[0] != fields[1])
     return error(entry.name,
                  fmt::format("expected {} stored bytes, got {}; the file is "
@@ -205,7 +258,7 @@ Expected<ZipEntry> ZipReader::readEntry() {
                              fields[0], fields[1]));
   entry.size = fields[0];
   entry.header = fields[2];
-  if (auto found = findData(entry, number<uint16_t>(at + 8)); !found)
+  if (auto found = findData(entry); !found)
     return found.error();
   at += directoryBytes + nameBytes + extraBytes + comment;
   return entry;

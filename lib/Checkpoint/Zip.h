@@ -3,7 +3,8 @@
 // Reads the central directory, zip64 or not, of an archive whose entries are
 // stored, not compressed, so that their bytes can be used where they lie.
 // Refuses, naming the entry and the rule: an end record, directory or local
-// header that does not fit or does not agree with the others, archives of
+// header that does not fit or does not agree with the others (name, sizes,
+// method; sizes that follow the data may be left 0), archives of
 // several disks, compressed and encrypted entries, duplicate names, entries
 // that overlap. Checksums are not computed: that would read every byte. Spec:
 // PKWARE's APPNOTE.TXT, sections 4.3.7, 4.3.12 to 4.3.16 and 4.5.3.

@@ -84,7 +84,10 @@ struct ZipMember {
   uint16_t method = 0, flags = 0;
   /// What the directory says where it is not the truth.
   std::optional<uint64_t> size = {}, stored = {}, header = {};
-  std::optional<uint16_t> listedMethod = {};
+  std::optional<uint16_t> listedMethod = {}, listedFlags = {};
+  /// What the local header says where it is not the truth.
+  std::optional<uint64_t> localSize = {}, localStored = {};
+  uint16_t disk = 0;
   std::string localName = name;
   /// Before the data, as torch.save aligns it.
   std::string padding = {};
@@ -98,14 +101,15 @@ inline std::string zip(const std::vector<ZipMember> &members,
   for (const ZipMember &m : members) {
     uint64_t header = file.size();
     file += "PK\x03\x04" + u16(0) + u16(m.flags) + u16(m.method) + u32(0) +
-            u32(0) + u32(m.data.size()) + u32(m.data.size()) +
-            u16(m.localName.size()) + u16(m.padding.size()) + m.localName +
-            m.padding + m.data;
-    directory += "PK\x01\x02" + u16(0) + u16(0) + u16(m.flags) +
+            u32(0) + u32(m.localStored.value_or(m.data.size())) +
+            u32(m.localSize.value_or(m.data.size())) + u16(m.localName.size()) +
+            u16(m.padding.size()) + m.localName + m.padding + m.data;
+    directory += "PK\x01\x02" + u16(0) + u16(0) +
+                 u16(m.listedFlags.value_or(m.flags)) +
                  u16(m.listedMethod.value_or(m.method)) + u32(0) + u32(0) +
                  u32(m.stored.value_or(m.data.size())) +
                  u32(m.size.value_or(m.data.size())) + u16(m.name.size()) +
-                 u16(m.extra.size()) + u16(0) + u16(0) + u16(0) + u32(0) +
+                 u16(m.extra.size()) + u16(0) + u16(m.disk) + u16(0) + u32(0) +
                  u32(m.header.value_or(header)) + m.name + m.extra;
   }
   uint64_t begin = file.size(), count = members.size();

@@ -297,6 +297,40 @@ TEST_F(Torch, ZipEntries) {
   refuse(with({.header = 1}), {"'m/data/0'", "its header"});
   refuse(with({.header = 0xfffffffe}), {"'m/data/0'", "offset 4294967294"});
   refuse(with({.localName = "m/data/1"}), {"'m/data/0'", "another name"});
+  // The local header says what the directory says.
+  refuse(with({.flags = 1, .listedFlags = 0}), {"'m/data/0'", "encrypted"});
+  refuse(with({.listedFlags = 1}), {"'m/data/0'", "encrypted"});
+  for (uint16_t flag : {6, 13}) {
+    refuse(with({.flags = uint16_t(1 << flag)}), {"'m/data/0'", "encrypted"});
+    refuse(with({.flags = uint16_t(1 << flag), .listedFlags = 0}),
+           {"'m/data/0'", "encrypted"});
+  }
+  refuse(with({.flags = 1 << 5}), {"'m/data/0'", "a patch"});
+  refuse(with({.disk = 1}), {"'m/data/0'", "one part of several"});
+  for (uint64_t wrong : {0, 4, 9}) {
+    refuse(with({.localSize = wrong}),
+           {"'m/data/0'", "expected 8 bytes as in the directory, got a header "
+                          "with " +
+                              std::to_string(wrong)});
+    refuse(with({.localStored = wrong}), {"'m/data/0'", "as in the directory"});
+  }
+  // But where sizes follow the data, they may be left out.
+  EXPECT_TRUE(open(with({.flags = 8, .localSize = 0, .localStored = 0})));
+  EXPECT_TRUE(open(with({.flags = 8, .listedFlags = 0, .localSize = 0})));
+  EXPECT_TRUE(open(with({.flags = 8})));
+  refuse(with({.flags = 8, .localSize = 4}), {"'m/data/0'", "as in the"});
+  // In 64 bits, in its extra field, before other ones or behind them.
+  auto local64 = [&](std::string padding) {
+    return with({.localSize = 0xffffffff,
+                 .localStored = 0xffffffff,
+                 .padding = padding});
+  };
+  std::string field = u16(1) + u16(16) + u64(8) + u64(8),
+              other = u16(7) + u16(0);
+  EXPECT_TRUE(open(local64(field)));
+  EXPECT_TRUE(open(local64(other + field + other)));
+  refuse(local64(""), {"'m/data/0'", "a zip64 field"});
+  refuse(local64(u16(1) + u16(16) + u64(8) + u64(9)), {"got a header with 9"});
   // Ones in 32 bits: the size stands in 64 bits, and may be anything.
   auto large = [&](std::string extra) {
     return with({.size = 0xffffffff, .stored = 0xffffffff, .extra = extra});
@@ -312,8 +346,8 @@ TEST_F(Torch, ZipEntries) {
   TorchBuilder builder;
   builder.more = {{.name = "m/data/0", .data = "12345678"}};
   refuse(builder.file(), {"entry 'm/data/0'", "duplicate name"});
-  std::string inner = "PK\x03\x04" + std::string(22, '\0') + u16(8) + u16(0) +
-                      "m/data/1" + "1234";
+  std::string inner = "PK\x03\x04" + std::string(14, '\0') + u32(4) + u32(4) +
+                      u16(8) + u16(0) + "m/data/1" + "1234";
   builder.more = {{.name = "m/x", .data = inner},
                   {.name = "m/data/1", .data = "1234"}};
   std::string whole = builder.file();
@@ -332,15 +366,26 @@ TEST_F(Torch, ZipEnds) {
   };
   refuse(changed(22, "PKxx"), {"expected a directory at the end, got none"});
   refuse(changed(22 - 4, u16(1)), {"one part of several"});
-  refuse(changed(22 - 10, u16(4)), {"both end records"});
+  refuse(changed(22 - 8, u16(2)), {"one part of several"});
+  refuse(changed(42 - 4, u32(1)), {"one part of several"});
+  refuse(changed(42 - 16, u32(2)), {"one part of several"});
+  refuse(changed(98 - 16, u32(1)), {"one part of several"});
+  refuse(changed(98 - 20, u32(1)), {"one part of several"});
+  refuse(changed(98 - 24, u64(2)), {"one part of several"});
+  refuse(changed(22 - 8, u16(4) + u16(4)), {"both end records"});
   refuse(changed(42 - 8, u64(~uint64_t(0))), {"zip64 end record"});
   refuse(changed(42 - 8, u64(0)), {"zip64 end record"});
-  for (size_t field : {32, 40, 48})
-    refuse(changed(98 - field, u64(uint64_t(1) << 63)), {"both end records"});
+  std::string many = u64(uint64_t(1) << 63);
+  refuse(changed(98 - 24, many + many), {"both end records"});
+  for (size_t field : {40, 48})
+    refuse(changed(98 - field, many), {"both end records"});
   // All ones below let the 64-bit fields say anything.
   auto both = [&](size_t wide, uint64_t value, size_t narrow, size_t bytes) {
-    std::string file = changed(98 - wide, u64(value));
-    file.replace(file.size() - 22 + narrow, bytes, std::string(bytes, '\xff'));
+    // A count stands twice: of this file, and of all.
+    std::string file = wide == 32 ? changed(98 - 24, u64(value) + u64(value))
+                                  : changed(98 - wide, u64(value));
+    size_t first = narrow == 10 ? 8 : narrow, all = bytes + narrow - first;
+    file.replace(file.size() - 22 + first, all, std::string(all, '\xff'));
     return file;
   };
   refuse(both(32, uint64_t(1) << 63, 10, 2),
