@@ -1,8 +1,7 @@
 //===- EndToEnd.cpp - a whole run against the graph as written ------------===//
 
 #include "EndToEnd.h"
-#include "gptc/Runtime/Host/Files.h"
-#include "gptc/Runtime/Host/Npy.h"
+#include "gptc/Runtime/Host/EntryTensors.h"
 #include <cstring>
 #include <numeric>
 
@@ -148,17 +147,16 @@ int EndToEnd::entry(const std::string &name, const std::string &inputs) {
   if (!function || function.isDeclaration())
     return report("--entry: no function @" + name + " in the model");
   std::string error;
-  auto bytes = host::readFile(inputs, error);
-  if (!bytes)
-    return report(error);
-  auto arrays = host::parseNpz(*bytes, error);
+  auto tensors = host::EntryTensors::find(package, name, error);
+  if (!tensors)
+    return report("--entry: " + error);
+  auto arrays = tensors->read(inputs, error);
   if (!arrays)
-    return report(inputs + ": " + error);
+    return report(error);
   if (!open(1, error))
     return report(error);
 
   std::vector<gptc_tensor> given, wanted(function.getNumResults());
-  // The archive may hold more than the inputs.
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     for (host::Array &array : *arrays)
       if (array.name == inputName(function, i))

@@ -1,9 +1,12 @@
 """Wrong calls give a status and a message, and the next valid call gives the usual bits."""
 import os
+import re
 import shutil
 import tempfile
 
-from harness import TEMPORARY, compiled_case, main, random_tokens, run, same_bits, unittest
+import numpy as np
+
+from harness import TEMPORARY, compiled, compiled_case, main, random_tokens, run, same_bits, unittest, written
 from package import BAD_WEIGHTS, INVALID_ARGUMENT, LIMIT, OUT_OF_RANGE, Error, Package
 
 
@@ -107,6 +110,33 @@ class Misuse(unittest.TestCase):
         self.assertIn("129", done.stderr)
         self.assertIn("128", done.stderr)
         run("gptc-run", os.path.join(TEMPORARY, "no package"), "--tokens", "1", "-n", "1", status=1)
+
+    def test_arrays_of_an_entry(self):
+        """An archive for --entry: names, element types and shapes that do not fit are named as the archive has them."""
+        model = written("""module attributes {gpt.name = "rows"} {
+          func.func @f(%x: tensor<?x8xf32> {gpt.arg = "x"}, %rows: tensor<?xi32> {gpt.arg = "rows"}) -> (tensor<?x8xf32> {gpt.result = "y"}) {
+            %y = gpt.select_rows %x, %rows : tensor<?x8xf32>, tensor<?xi32> -> tensor<?x8xf32>
+            return %y : tensor<?x8xf32>
+          }
+        }""")
+        package, inputs = compiled(model), os.path.join(os.path.dirname(model), "x.npz")
+        tools = ("gptc-run", package, "--outputs", os.path.join(os.path.dirname(model), "y.npz")), ("gptc-check", model, "--package", package)
+        x, rows = np.ones((3, 8), np.float32), np.array([2, 0])
+        good = {"x": x, "rows": rows}, {"x": x.astype(np.float64), "rows": rows.astype(np.uint8), "y": x}, {"x": x, "rows": np.array([True])}
+        bad = [({"x": x, "rows": rows, "row": rows}, "array 'row': entry 'f' has no input of that name, did you mean 'rows'?"),
+               ({"x": x, "rows": rows, "unlike": rows}, "array 'unlike': entry 'f' has no input of that name, it has x, rows"),
+               ({"x": x, "Rows": rows}, "array 'Rows': entry 'f' has no input of that name, did you mean 'rows'?"), ({"x": x}, "input 'rows' is missing"),
+               ({"x": x, "rows": rows[None]}, "input 'rows': expected shape [any] (any: a size of 1 or more), got [1, 2]"),
+               ({"x": x[:, :7], "rows": rows}, "input 'x': expected shape [3, 8], got [3, 7]")]
+        bad += [({"x": x, "rows": rows.astype(kind)}, f"array 'rows': expected int32, or int64, uint8 or bool that are converted to it, got {kind}") for kind in ("float32", "float64")]
+        bad += [({"x": x.astype(kind), "rows": rows}, f"array 'x': expected float32, or float64 that is rounded to it, got {kind}") for kind in ("int32", "int64", "bool")]
+        for tool in tools:
+            for arrays, message in [(arrays, None) for arrays in good] + bad:
+                with self.subTest(tool=tool[0], message=message):
+                    np.savez(inputs, **arrays)
+                    done = run(*tool, "--entry", "f", "--inputs", inputs, status=1 if message else 0)
+                    if message:
+                        self.assertRegex(done.stderr, "error: .*" + re.escape(message) + r"\n$")
 
 
 def run_wrong(*args):

@@ -290,7 +290,8 @@ void execute(Session &session, const Frame &frame);
 void runOnThreads(Session &session, void (*body)(void *, int32_t), void *data);
 
 /// "[2, 3]", cut at `size`.
-void printShape(int32_t rank, const int64_t *shape, char *out, size_t size);
+void printShape(int32_t rank, const int64_t *shape, char *out, size_t size,
+                bool anyBelow0 = false);
 const char *dtypeName(int32_t dtype);
 
 /// Bytes of a size at `dims`.

@@ -28,11 +28,13 @@ const char *gptc::core::dtypeName(int32_t dtype) {
 }
 
 void gptc::core::printShape(int32_t rank, const int64_t *shape, char *out,
-                            size_t size) {
+                            size_t size, bool anyBelow0) {
   size_t at = snprintf(out, size, "[");
   for (int32_t i = 0; i < rank && i < 8 && at < size; ++i)
-    at += snprintf(out + at, size - at, "%s%lld", i ? ", " : "",
-                   static_cast<long long>(shape[i]));
+    at += anyBelow0 && shape[i] < 0
+              ? snprintf(out + at, size - at, "%sany", i ? ", " : "")
+              : snprintf(out + at, size - at, "%s%lld", i ? ", " : "",
+                         static_cast<long long>(shape[i]));
   if (at < size)
     snprintf(out + at, size - at, "]");
 }

@@ -110,10 +110,10 @@ gptc_status Run::bindInput(const gptc_value_desc &desc,
     }
     char got[100], want[100];
     printShape(tensor->rank, tensor->shape, got, sizeof(got));
-    printShape(desc.rank, expected, want, sizeof(want));
+    printShape(desc.rank, expected, want, sizeof(want), /*anyBelow0=*/true);
     return fail(GPTC_INVALID_ARGUMENT,
                 "run: input '%.200s': expected shape %s%s, got %s", desc.name,
-                want, open ? " (-1: any size of 1 or more)" : "", got);
+                want, open ? " (any: a size of 1 or more)" : "", got);
   }
   if (!tensor->data)
     return fail(GPTC_INVALID_ARGUMENT, "run: input '%.200s': data is null",

@@ -81,18 +81,18 @@ bool convert(const uint8_t *from, size_t count, std::vector<uint8_t> &out) {
 }
 
 struct ElementType {
-  std::string_view descr;
+  std::string_view descr, name;
   size_t bytes;
   gptc_dtype dtype;
   bool (*convert)(const uint8_t *, size_t, std::vector<uint8_t> &);
 };
 constexpr ElementType elementTypes[] = {
-    {"<f4", 4, GPTC_F32, convert<float, float>},
-    {"<f8", 8, GPTC_F32, convert<double, float>},
-    {"<i4", 4, GPTC_I32, convert<int32_t, int32_t>},
-    {"<i8", 8, GPTC_I32, convert<int64_t, int32_t>},
-    {"|u1", 1, GPTC_I32, convert<uint8_t, int32_t>},
-    {"|b1", 1, GPTC_I32, convert<uint8_t, int32_t>},
+    {"<f4", "float32", 4, GPTC_F32, convert<float, float>},
+    {"<f8", "float64", 8, GPTC_F32, convert<double, float>},
+    {"<i4", "int32", 4, GPTC_I32, convert<int32_t, int32_t>},
+    {"<i8", "int64", 8, GPTC_I32, convert<int64_t, int32_t>},
+    {"|u1", "uint8", 1, GPTC_I32, convert<uint8_t, int32_t>},
+    {"|b1", "bool", 1, GPTC_I32, convert<uint8_t, int32_t>},
 };
 } // namespace
 
@@ -152,6 +152,7 @@ std::optional<Array> gptc::host::parseNpy(std::span<const uint8_t> bytes,
     return std::nullopt;
   }
   array.dtype = type->dtype;
+  array.stored = type->name;
   if (!type->convert(data, count, array.data)) {
     error = fmt::format("expected {}", type->dtype == GPTC_F32
                                            ? "numbers that f32 can hold"

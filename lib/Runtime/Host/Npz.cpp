@@ -135,7 +135,8 @@ struct Writer {
 
 std::optional<std::vector<Array>>
 gptc::host::parseNpz(std::span<const uint8_t> bytes, std::string &error,
-                     std::span<const std::string> wanted) {
+                     std::span<const std::string> wanted,
+                     std::vector<std::string> *others) {
   Reader zip{bytes};
   std::optional<size_t> end = findEnd(zip);
   if (!end) {
@@ -158,8 +159,12 @@ gptc::host::parseNpz(std::span<const uint8_t> bytes, std::string &error,
       name.resize(name.size() - 4);
     size_t entry = at;
     at += entryBytes + zip.u16(at + 28) + zip.u16(at + 30) + zip.u16(at + 32);
-    if (!wanted.empty() && std::ranges::find(wanted, name) == wanted.end())
+    if ((others || !wanted.empty()) &&
+        std::ranges::find(wanted, name) == wanted.end()) {
+      if (others)
+        others->push_back(std::move(name));
       continue;
+    }
     std::string why;
     std::optional<std::vector<uint8_t>> content = unpack(zip, entry, why);
     std::optional<Array> array;

@@ -1,67 +1,26 @@
 //===- RunEntry.cpp - gptc-run: one entry with named tensors --------------===//
 //
-// What the entry's tensors are called is read from the manifest; the package
-// itself checks them.
+// The package itself checks shapes and numbers.
 //
 //===----------------------------------------------------------------------===//
 
 #include "RunTool.h"
+#include "gptc/Runtime/Host/EntryTensors.h"
 #include "gptc/Runtime/Host/Files.h"
-#include "gptc/Runtime/Host/Npy.h"
-#include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 using namespace gptc::host;
-
-/// The names in an array of the manifest's entry.
-static std::vector<std::string> namesIn(const nlohmann::json &entry,
-                                        const char *key) {
-  std::vector<std::string> names;
-  auto list = entry.find(key);
-  if (list != entry.end() && list->is_array())
-    for (const auto &tensor : *list)
-      if (tensor.is_object() && tensor.contains("name") &&
-          tensor["name"].is_string())
-        names.push_back(tensor["name"]);
-  return names;
-}
-
-/// The manifest's entry of this name; null with a message if there is none.
-static const nlohmann::json *findEntry(const nlohmann::json &manifest,
-                                       const std::string &name,
-                                       std::string &error) {
-  std::vector<std::string> known = namesIn(manifest, "entries");
-  if (std::ranges::find(known, name) != known.end())
-    for (const auto &entry : manifest["entries"])
-      if (entry.is_object() && entry.value("name", nlohmann::json()) == name)
-        return &entry;
-  std::vector<std::string_view> candidates(known.begin(), known.end());
-  std::string_view near = nearest(name, candidates);
-  error = fmt::format("no entry '{}' in the package, {}", name,
-                      near.empty()
-                          ? fmt::format("it has {}", fmt::join(known, ", "))
-                          : fmt::format("did you mean '{}'?", near));
-  return nullptr;
-}
 
 bool gptc::host::runEntry(const RunRequest &request, const Package &package,
                           std::string &error) {
   const gptc_api &api = package.api();
-  const nlohmann::json *entry =
-      findEntry(package.manifest(), request.entry, error);
+  auto entry = EntryTensors::find(package, request.entry, error);
   if (!entry)
     return false;
-  const std::vector<std::string> names = namesIn(*entry, "outputs");
-  auto bytes = readFile(request.inputs, error);
-  if (!bytes)
+  const std::vector<std::string> &names = entry->outputs;
+  auto arrays = entry->read(request.inputs, error);
+  if (!arrays)
     return false;
-  // An archive may hold more than the entry takes: expected outputs, say.
-  auto arrays = parseNpz(*bytes, error, namesIn(*entry, "inputs"));
-  if (!arrays) {
-    error = fmt::format("{}: {}", request.inputs, error);
-    return false;
-  }
 
   auto opened = package.open(nullptr, error);
   if (!opened)

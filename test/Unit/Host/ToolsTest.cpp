@@ -125,7 +125,7 @@ TEST_F(Tools, RunsAnEntry) {
   index.shape = {1};
   index.data = {4, 0, 0, 0};
   Array other = x;
-  other.name = "y"; // ignored: no input
+  other.name = "y"; // an output: it may be there
   Array all[] = {x, other, index};
   std::vector<uint8_t> bytes = serializeNpz(all);
   std::ofstream(dir / "x.npz", std::ios::binary)

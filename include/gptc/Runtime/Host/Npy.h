@@ -30,6 +30,8 @@ struct Array {
   gptc_dtype dtype = GPTC_F32;
   std::vector<int64_t> shape;
   std::vector<uint8_t> data;
+  /// The element type in the file that it was read from ("float64").
+  std::string_view stored;
 
   /// A view for the ABI; lives as long as the array.
   gptc_tensor tensor();
@@ -38,10 +40,12 @@ struct Array {
 std::optional<Array> parseNpy(std::span<const uint8_t> bytes,
                               std::string &error);
 /// The arrays of an .npz in the order of its directory, named without ".npy".
-/// With `wanted` only those of these names; the rest is not even unpacked.
+/// With `wanted` only those of these names; the rest is not even unpacked, its
+/// names go to `others`.
 std::optional<std::vector<Array>>
 parseNpz(std::span<const uint8_t> bytes, std::string &error,
-         std::span<const std::string> wanted = {});
+         std::span<const std::string> wanted = {},
+         std::vector<std::string> *others = nullptr);
 
 /// Magic, version and header of an .npy, a multiple of 64 bytes; data follows.
 std::string npyHeader(gptc_dtype dtype, std::span<const int64_t> shape);
