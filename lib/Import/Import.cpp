@@ -43,12 +43,9 @@ static constexpr Family hfFamilies[] = {
     {"annotated_transformer", "EncoderDecoder", importAnnotatedTransformer},
 };
 static constexpr Family ggufFamilies[] = {
-    {"llama", nullptr, importLlamaGguf},
-    {"qwen2", nullptr, importLlamaGguf},
-    {"qwen3", nullptr, importLlamaGguf},
-    {"phi3", nullptr, importLlamaGguf},
-    {"gemma", nullptr, importGemmaGguf},
-    {"gemma2", nullptr, importGemma2Gguf},
+    {"llama", nullptr, importLlamaGguf}, {"qwen2", nullptr, importLlamaGguf},
+    {"qwen3", nullptr, importLlamaGguf}, {"phi3", nullptr, importLlamaGguf},
+    {"gemma", nullptr, importGemmaGguf}, {"gemma2", nullptr, importGemma2Gguf},
     {"gpt2", nullptr, importGpt2Gguf},
 };
 /// Files that do not name their architecture, but have only one.
@@ -78,11 +75,11 @@ readHfArchitecture(const checkpoint::json::Reader &config) {
     return std::pair<std::string, std::string>("model_type", *type);
   }
   if (!config.has("architectures"))
-    return config.error("model_type",
-                        "is missing: expected one of " + namesOf(hfFamilies) +
-                            (config.has("model")
-                                 ? "; of minGPT, name the model.pt in the folder"
-                                 : ""));
+    return config.error(
+        "model_type", "is missing: expected one of " + namesOf(hfFamilies) +
+                          (config.has("model")
+                               ? "; of minGPT, name the model.pt in the folder"
+                               : ""));
   auto classes = config.array("architectures");
   if (!classes)
     return classes.error();
@@ -143,9 +140,10 @@ static Expected<const Family *> chooseFamily(const Checkpoint &checkpoint) {
 }
 
 bool gptc::isModelName(StringRef name) {
-  return !name.empty() && !llvm::isDigit(name.front()) &&
-         llvm::all_of(name,
-                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  return !name.empty() && name.size() <= mostNameBytes &&
+         !llvm::isDigit(name.front()) && llvm::all_of(name, [](char c) {
+           return llvm::isAlnum(c) || c == '_';
+         });
 }
 
 Expected<Imported> gptc::importCheckpoint(MLIRContext &context,

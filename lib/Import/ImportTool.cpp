@@ -105,8 +105,11 @@ static std::optional<Status> parseCommandLine(int argc, const char *const *argv,
   if (!result.name.empty() && !isModelName(result.name))
     return fail(
         BadCommandLine,
-        "--name: expected a C identifier (letters, digits, '_'), got '" +
-            result.name + "'");
+        "--name: expected a C identifier (letters, digits, '_') of at most " +
+            llvm::Twine(mostNameBytes) + " characters, got " +
+            (result.name.size() > mostNameBytes
+                 ? std::to_string(result.name.size())
+                 : "'" + result.name + "'"));
   return Done;
 }
 

@@ -30,7 +30,7 @@ static std::string nameFromPath(const std::string &path) {
     c = llvm::isAlnum(c) ? llvm::toLower(c) : '_';
   if (stem.empty() || llvm::isDigit(stem.front()))
     stem = "model_" + stem;
-  return stem;
+  return stem.substr(0, mostNameBytes);
 }
 
 /// See ImportOptions::outputFolder.

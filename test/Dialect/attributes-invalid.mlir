@@ -175,3 +175,39 @@ func.func private @packed() attributes {a = #gpt.stored<"m.gguf", "w", i8x4>}
 
 // expected-error @+1 {{[stored-C2] expected a weight that the host hands over to be f32, f16, bf16, q8_0, q4_0 or q4_1, got q4_k, which only files have}}
 func.func private @handed() attributes {a = #gpt.stored<"", "w", q4_k>}
+
+// -----
+
+// expected-error @+1 {{[stored-C3] expected the name of a file in the folder of gpt.checkpoint, without a path, got "other/file"}}
+func.func private @folder() attributes {a = #gpt.stored<"other/file", "w", f32>}
+
+// -----
+
+// expected-error @+1 {{[stored-C3] expected the name of a file in the folder of gpt.checkpoint, without a path, got "/etc/passwd"}}
+func.func private @absolute() attributes {a = #gpt.stored<"/etc/passwd", "w", f32>}
+
+// -----
+
+// expected-error @+1 {{[stored-C3] expected the name of a file in the folder of gpt.checkpoint, without a path, got ".."}}
+func.func private @above() attributes {a = #gpt.stored<"..", "w", f32>}
+
+// -----
+
+// expected-error @+1 {{[stored-C3] expected the name of a file in the folder of gpt.checkpoint, without a path, got "m\00.gguf"}}
+func.func private @null() attributes {a = #gpt.stored<"m\00.gguf", "w", f32>}
+
+// -----
+
+// expected-error @+1 {{[stored-C3] expected a file name of at most 255 bytes, got 256}}
+func.func private @long() attributes {a = #gpt.stored<"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "w", f32>}
+
+// -----
+
+// expected-error @+1 {{[stored-C4] expected the name of a tensor, got none}}
+func.func private @nameless() attributes {a = #gpt.stored<"m.gguf", "", f32>}
+
+// -----
+
+// Nor of one that the host hands over.
+// expected-error @+1 {{[stored-C4] expected the name of a tensor, got none}}
+func.func private @nobody() attributes {a = #gpt.stored<"", "", f32>}

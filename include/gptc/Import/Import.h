@@ -94,7 +94,11 @@ importCheckpoint(mlir::MLIRContext &context,
 /// "gpt2, llama; as GGUF: llama", for help texts and messages.
 std::string supportedArchitectures();
 
-/// Whether `name` can begin a C identifier and is one.
+/// Of a model: file names and C identifiers are made of it, which gptc bounds.
+inline constexpr size_t mostNameBytes = 64;
+
+/// Whether `name` can begin a C identifier and is one, of at most
+/// mostNameBytes.
 bool isModelName(llvm::StringRef name);
 
 /// Writes the module with readable SSA names and with the locations that name

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "gptc/Dialect/Gpt/Gpt.h"
+#include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <numbers>
 
@@ -249,7 +250,24 @@ SmallVector<double> RopeAttr::inverseFrequencies() const {
 //===----------------------------------------------------------------------===//
 
 LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 StringRef file, StringRef, Storage storage) {
+                                 StringRef file, StringRef tensor,
+                                 Storage storage) {
+  // A file of the checkpoint's folder, under the bounds of file systems.
+  constexpr size_t mostBytes = 255;
+  if (file.size() > mostBytes)
+    return emitError() << "[stored-C3] expected a file name of at most "
+                       << mostBytes << " bytes, got " << file.size();
+  if (file == "." || file == ".." ||
+      file.find_first_of(StringRef("/\0", 2)) != StringRef::npos) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    llvm::printEscapedString(file, os);
+    return emitError() << "[stored-C3] expected the name of a file in the "
+                          "folder of gpt.checkpoint, without a path, got \""
+                       << text << "\"";
+  }
+  if (tensor.empty())
+    return emitError() << "[stored-C4] expected the name of a tensor, got none";
   if (storage >= Storage::BF16x2 && storage <= Storage::Q8_0x4)
     return emitError() << "[stored-C1] expected the storage of a checkpoint, "
                           "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1 or "
