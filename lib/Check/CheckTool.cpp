@@ -23,6 +23,14 @@ static constexpr std::string_view usage =
     "X.npz\n"
     "Compares a compiled package with the reference evaluator, kernel by "
     "kernel and end to end.\n"
+    "One line a kernel, of its worst call: how often it ran; max error, the "
+    "largest difference\nfrom the reference in double; error/rms, that in "
+    "units "
+    "of the root mean square of the\nresult; bound, what max error may be: "
+    "twice the error of plain f32 arithmetic on the same\noperands and 8 units "
+    "in the last place; ok or FAIL. Then where the worst call is, by "
+    "the\nlines "
+    "of the model, and a line with the same numbers for each output.\n"
     "Exit status: 0 within the bounds, 1 the input is wrong, 2 the command "
     "line is wrong, 3 out of a bound.\n";
 

@@ -11,6 +11,7 @@
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -89,6 +90,29 @@ static LogicalResult checkConstants(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+/// Of a checkpoint: what makes a model of it. Empty for other input.
+static std::string importFirst(StringRef input) {
+  if (!llvm::sys::fs::exists(input))
+    return "";
+  StringRef made = input;
+  bool isFolder = llvm::sys::fs::is_directory(input);
+  std::string extension = llvm::sys::path::extension(input).lower();
+  if (extension == ".json" && !isFolder) {
+    // config.json, an index of shards: the folder is the checkpoint.
+    made = llvm::sys::path::parent_path(input);
+    made = made.empty() ? "." : made;
+  } else if (!isFolder &&
+             !llvm::is_contained(
+                 {".gguf", ".safetensors", ".pt", ".pth", ".bin"}, extension)) {
+    return "";
+  }
+  return ("'" + input + "': expected a model (.mlir), got a " +
+          (isFolder ? "folder" : "file of a checkpoint") +
+          "; make a model of it first: gptc-import " + shellQuoted(made) +
+          " -o model.mlir")
+      .str();
+}
+
 bool Compilation::findTargets() {
   std::string error;
   if (options.cuda) {
@@ -118,6 +142,8 @@ bool Compilation::parse() {
   std::string error;
   if (!findTargets())
     return false;
+  if (std::string hint = importFirst(options.input); !hint.empty())
+    return fail(hint);
   // A folder that cannot be written is told before anything is compiled.
   if (options.emit.empty() && !options.onlyReports() && !options.onlyCommands) {
     auto made = OutputFolder::create(options.output);

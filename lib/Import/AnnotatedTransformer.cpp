@@ -334,7 +334,11 @@ void EntryBuilder::decode(const Model &model) {
     x = graph.add("seen", x, attend(layer.self, n, n, /*mask=*/{}));
     graph.enter(at + "src_attn", i);
     n = norm("ln2", x, layer.norms[1]);
-    x = graph.add("mid", x, attend(layer.source, n, memory, mask));
+    // Its values are called as self-attention's, with another first letter.
+    graph.enter(at + "src_attn", i, "src_");
+    Value attended = attend(layer.source, n, memory, mask);
+    graph.enter(at + "src_attn", i);
+    x = graph.add("mid", x, attended);
     graph.enter(at + "feed_forward", i);
     n = norm("ln3", x, layer.norms[2]);
     x = graph.add("out", x, feedForward(layer.feed, n));

@@ -95,13 +95,15 @@ void GraphBuilder::endEntry(StringRef name, Value result) {
                                   "gpt.result", builder.getStringAttr(name))));
 }
 
-void GraphBuilder::enter(StringRef tensorPrefix, int64_t layer) {
+void GraphBuilder::enter(StringRef tensorPrefix, int64_t layer,
+                         StringRef valuePrefix) {
   prefix = tensorPrefix.str();
+  stem = valuePrefix.str();
   suffix = layer < 0 ? "" : "." + std::to_string(layer);
 }
 
 Location GraphBuilder::at(StringRef name) {
-  return NameLoc::get(builder.getStringAttr(name + suffix),
+  return NameLoc::get(builder.getStringAttr(stem + name + suffix),
                       NameLoc::get(builder.getStringAttr(prefix)));
 }
 

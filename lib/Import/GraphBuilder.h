@@ -44,7 +44,8 @@ public:
 
   /// Where the next ops belong: a tensor prefix, and the layer's number (or -1)
   /// that ends their SSA names.
-  void enter(llvm::StringRef tensorPrefix, int64_t layer = -1);
+  void enter(llvm::StringRef tensorPrefix, int64_t layer = -1,
+             llvm::StringRef valuePrefix = "");
 
   mlir::Value tokens() { return tokenIds; }
   mlir::Value load(llvm::StringRef name, Weight weight);
@@ -107,7 +108,7 @@ private:
   mlir::func::FuncOp function; // the open one
   mlir::Value tokenIds;
   std::string prefix = "forward";
-  std::string suffix;
+  std::string stem, suffix;
 };
 
 } // namespace gptc::importer

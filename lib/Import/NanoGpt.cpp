@@ -165,7 +165,8 @@ Graph importer::importNanoGpt(MLIRContext &context,
       return fields.error();
   } else if (!whole) {
     info.notes.push_back(fmt::format(
-        "the file does not say which GELU the model has: taken for {}",
+        "the file does not say which GELU the model has: taken for {}; a "
+        "config.json beside it with \"activation_function\" says it",
         config->tied ? "nanoGPT's, the exact one (\"gelu\")"
                      : "minGPT's, the tanh form (\"gelu_new\"), as the head "
                        "is not the embedding"));

@@ -14,6 +14,19 @@ void Weights::refuse(Error error) {
     first = std::move(error);
 }
 
+/// The matrices of GPT-2's layers have two layouts under the same names.
+static const char *transposedHint(std::string_view name,
+                                  const std::vector<int64_t> &wanted,
+                                  const std::vector<int64_t> &got) {
+  bool isTransposed = wanted.size() == 2 &&
+                      got == std::vector<int64_t>{wanted[1], wanted[0]} &&
+                      name.find(".c_") != std::string_view::npos;
+  return isTransposed
+             ? ", transposed: nanoGPT and minGPT store it as [out, in], "
+               "Hugging Face's GPT-2 as [in, out]"
+             : "";
+}
+
 Weight Weights::check(const std::string &name,
                       const std::vector<int64_t> &shape) {
   Weight tensor = checkpoint.find(name);
@@ -27,9 +40,10 @@ Weight Weights::check(const std::string &name,
   }
   if (tensor->shape != shape) {
     unfit[tensor] = "expected shape " + checkpoint::shapeText(shape);
-    refuse({fmt::format("{}: tensor {}: expected shape {}, got {}",
+    refuse({fmt::format("{}: tensor {}: expected shape {}, got {}{}",
                         tensor->file, quote(name), checkpoint::shapeText(shape),
-                        checkpoint::shapeText(tensor->shape))});
+                        checkpoint::shapeText(tensor->shape),
+                        transposedHint(name, shape, tensor->shape))});
     return nullptr;
   }
   if (!checkpoint::isWeightStorage(tensor->storage)) {
