@@ -34,7 +34,11 @@ public:
   }
   bool parse_error(std::size_t, const std::string &,
                    const json::exception &exception) override {
-    return refuse(exception.what());
+    // Behind the parser's own number of it, "[json.exception.KIND.N] ".
+    std::string_view what = exception.what();
+    if (size_t end = what.find("] "); end != what.npos)
+      what.remove_prefix(end + 2);
+    return refuse(std::string(what));
   }
 
 private:

@@ -243,6 +243,7 @@ TEST(StrictJson, Refusals) {
     EXPECT_FALSE(parseStrictJson(text, "file", error)) << text.substr(0, 80);
     EXPECT_NE(error.find(rule), std::string::npos) << error;
     EXPECT_EQ(error.find("file: "), 0u) << error;
+    EXPECT_EQ(error.find("exception"), std::string::npos) << error;
   }
   EXPECT_TRUE(parseStrictJson(std::string(64, '[') + std::string(64, ']'),
                               "file", error));
