@@ -158,7 +158,7 @@ static llvm::ArrayRef<Option> table() {
          o.kvGiven = true;
          return oneOf("--kv", value, {"f32", "bf16", "f16"});
        }},
-      {"--no-weights", Form::Flag, "", "write no weights file",
+      {"--no-weights", Form::Flag, "", "write no weights file and no tokenizer",
        flag(&Options::noWeights)},
       {"--checkpoint", Form::Equals, "PATH",
        "the checkpoint, instead of the one the model names",

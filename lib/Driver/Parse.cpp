@@ -25,13 +25,14 @@ static std::string nameFromFile(StringRef file) {
   for (char &c : name)
     if (!llvm::isAlnum(c))
       c = '_';
-  if (name.empty() || llvm::isDigit(name[0]))
+  if (name.empty() || name == "gptc" || llvm::isDigit(name[0]))
     name = "model_" + name;
   return name;
 }
 
-static bool isIdentifier(StringRef name) {
-  return !name.empty() && name.size() <= 64 && !llvm::isDigit(name[0]) &&
+/// Names of functions and types begin with it: gptc_ is the interface's.
+static bool isPackageName(StringRef name) {
+  return name != "gptc" && !name.empty() && name.size() <= 64 && !llvm::isDigit(name[0]) &&
          llvm::all_of(name,
                       [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
@@ -177,9 +178,9 @@ bool Compilation::parse() {
   moduleOp = *module;
   auto given = moduleOp->getAttrOfType<StringAttr>("gpt.name");
   name = given ? given.str() : nameFromFile(options.input);
-  if (!isIdentifier(name)) {
+  if (!isPackageName(name)) {
     moduleOp.emitError("expected gpt.name to be a C identifier of at most 64 "
-                       "characters, got '")
+                       "characters other than 'gptc', got '")
         << name << "'";
     return false;
   }

@@ -140,7 +140,7 @@ static Expected<const Family *> chooseFamily(const Checkpoint &checkpoint) {
 }
 
 bool gptc::isModelName(StringRef name) {
-  return !name.empty() && name.size() <= mostNameBytes &&
+  return !name.empty() && name != "gptc" && name.size() <= mostNameBytes &&
          !llvm::isDigit(name.front()) && llvm::all_of(name, [](char c) {
            return llvm::isAlnum(c) || c == '_';
          });

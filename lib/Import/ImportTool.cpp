@@ -106,7 +106,7 @@ static std::optional<Status> parseCommandLine(int argc, const char *const *argv,
     return fail(
         BadCommandLine,
         "--name: expected a C identifier (letters, digits, '_') of at most " +
-            llvm::Twine(mostNameBytes) + " characters, got " +
+            llvm::Twine(mostNameBytes) + " characters other than 'gptc', got " +
             (result.name.size() > mostNameBytes
                  ? std::to_string(result.name.size())
                  : "'" + result.name + "'"));

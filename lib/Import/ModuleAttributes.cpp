@@ -28,7 +28,7 @@ static std::string nameFromPath(const std::string &path) {
     stem = whole.parent_path().filename().string();
   for (char &c : stem)
     c = llvm::isAlnum(c) ? llvm::toLower(c) : '_';
-  if (stem.empty() || llvm::isDigit(stem.front()))
+  if (stem.empty() || stem == "gptc" || llvm::isDigit(stem.front()))
     stem = "model_" + stem;
   return stem.substr(0, mostNameBytes);
 }

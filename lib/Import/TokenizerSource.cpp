@@ -66,50 +66,59 @@ static Result finish(std::optional<text::TokenizerData> data,
   return data;
 }
 
+/// The content of a file of the folder; empty if there is none.
+static Expected<std::string> contentOf(const fs::path &path) {
+  if (!isFile(path))
+    return std::string();
+  auto file = openSmall(path);
+  if (!file)
+    return file.error();
+  return std::string(file->text());
+}
+
 static Result fromFolder(const fs::path &folder, std::string &why) {
-  std::string error;
-  // Messages of the text library begin with the file: "tokenizer.json: ".
-  std::string inFolder = (folder / "").string();
-  fs::path json = folder / "tokenizer.json";
-  if (isFile(json)) {
-    auto file = openSmall(json);
-    if (!file)
-      return file.error();
-    fs::path configPath = folder / "tokenizer_config.json";
-    std::optional<MappedFile> config;
-    if (isFile(configPath)) {
-      auto opened = openSmall(configPath);
-      if (!opened)
-        return opened.error();
-      config.emplace(std::move(*opened));
-    }
-    auto data = text::tokenizerFromHuggingFace(
-        file->text(), config ? config->text() : "", error);
-    fs::path chat = folder / "chat_template.jinja";
-    if (data && isFile(chat)) {
-      auto opened = openSmall(chat);
-      if (!opened)
-        return opened.error();
-      data->chatTemplate = opened->text();
-    }
-    return finish(std::move(data), inFolder, error);
-  }
   auto [vocabName, mergesName] = gpt2Files(folder);
-  if (*vocabName) {
-    auto vocab = openSmall(folder / vocabName);
-    if (!vocab)
-      return vocab.error();
+  const bool whole = isFile(folder / "tokenizer.json");
+  if (!whole && !*vocabName) {
+    why = fmt::format("neither tokenizer.json nor vocab.json with merges.txt "
+                      "in '{}'",
+                      folder.string());
+    return std::optional<text::TokenizerData>();
+  }
+  auto first = openSmall(folder / (whole ? "tokenizer.json" : vocabName));
+  if (!first)
+    return first.error();
+  auto config = contentOf(folder / "tokenizer_config.json");
+  if (!config)
+    return config.error();
+  auto chat = contentOf(folder / "chat_template.jinja");
+  if (!chat)
+    return chat.error();
+
+  std::string error;
+  std::optional<text::TokenizerData> data;
+  if (whole) {
+    data = text::tokenizerFromHuggingFace(first->text(), *config, error);
+  } else {
     auto merges = openSmall(folder / mergesName);
     if (!merges)
       return merges.error();
-    return finish(
-        text::tokenizerFromGpt2Files(vocab->text(), merges->text(), error),
-        *vocabName == 'v' ? inFolder : folder.string() + ": ", error);
+    std::optional<std::string> inConfig = "";
+    if (!config->empty())
+      inConfig = text::chatTemplateOf(*config, error);
+    if (inConfig)
+      data = text::tokenizerFromGpt2Files(first->text(), merges->text(), error);
+    if (data)
+      data->chatTemplate = *inConfig;
   }
-  why = fmt::format("neither tokenizer.json nor vocab.json with merges.txt in "
-                    "'{}'",
-                    folder.string());
-  return std::optional<text::TokenizerData>();
+  if (data && !chat->empty())
+    data->chatTemplate = *chat;
+  // Messages of the text library begin with the file: "tokenizer.json: "; of
+  // GPT-2's they call encoder.json and vocab.bpe by the other pair's names.
+  return finish(std::move(data),
+                whole || *vocabName == 'v' ? (folder / "").string()
+                                           : folder.string() + ": ",
+                error);
 }
 
 namespace {

@@ -98,7 +98,7 @@ std::string supportedArchitectures();
 inline constexpr size_t mostNameBytes = 64;
 
 /// Whether `name` can begin a C identifier and is one, of at most
-/// mostNameBytes.
+/// mostNameBytes, other than "gptc", whose names the C interface has.
 bool isModelName(llvm::StringRef name);
 
 /// Writes the module with readable SSA names and with the locations that name

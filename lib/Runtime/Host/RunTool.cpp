@@ -53,6 +53,10 @@ static bool readRequest(const Options &options, RunRequest &request,
     error = "expected exactly one of --prompt, --tokens, --chat and --entry";
     return false;
   }
+  if (options.has("--entry") && options.has("--tokenize")) {
+    error = "--tokenize is for --prompt and --chat, not for --entry";
+    return false;
+  }
   if (options.has("--entry") &&
       !(options.has("--inputs") && options.has("--outputs"))) {
     error = "expected --inputs and --outputs with --entry";

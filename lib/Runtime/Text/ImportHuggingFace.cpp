@@ -296,6 +296,16 @@ std::optional<bool> Importer::readTemplate(const json &parts) {
   return at == parts.size() ? std::optional(true) : std::nullopt;
 }
 
+static std::string_view chatTemplateIn(const json &config) {
+  const json &chat = member(config, "chat_template");
+  std::string_view found = stringMember(config, "chat_template");
+  if (chat.is_array())
+    for (const json &named : chat)
+      if (stringMember(named, "name") == "default")
+        found = stringMember(named, "template");
+  return found;
+}
+
 bool Importer::readConfig(const json &config) {
   struct Role {
     const char *key;
@@ -317,12 +327,7 @@ bool Importer::readConfig(const json &config) {
     if (found != -1 && !set)
       id = found;
   }
-  const json &chat = member(config, "chat_template");
-  builder.data.chatTemplate = stringMember(config, "chat_template");
-  if (chat.is_array())
-    for (const json &named : chat)
-      if (stringMember(named, "name") == "default")
-        builder.data.chatTemplate = stringMember(named, "template");
+  builder.data.chatTemplate = chatTemplateIn(config);
   return true;
 }
 
@@ -366,6 +371,14 @@ tokenizerFromHuggingFace(std::string_view tokenizerJson,
   if (!data)
     error = "tokenizer.json: " + reason;
   return data;
+}
+
+std::optional<std::string> chatTemplateOf(std::string_view configJson,
+                                          std::string &error) {
+  auto config = parseStrictJson(configJson, "tokenizer_config.json", error);
+  if (!config)
+    return std::nullopt;
+  return std::string(chatTemplateIn(*config));
 }
 
 } // namespace gptc::text

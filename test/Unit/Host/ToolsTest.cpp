@@ -177,6 +177,7 @@ TEST_F(Tools, RefusalsLeaveNoOutput) {
       {{"--tokens", "1", "-n", "x"}, 2, "option '-n'"},
       {{"--tokens", "1", "-n", "1", "--print-token"}, 2, "--print-tokens'?"},
       {{"--entry", "gather"}, 2, "--inputs and --outputs"},
+      {{"--entry", "gather", "--tokenize"}, 2, "--tokenize is for --prompt"},
   };
   for (const auto &each : cases) {
     std::vector<std::string> line = each.line;

@@ -63,6 +63,11 @@ std::optional<TokenizerData> tokenizerFromGpt2Files(std::string_view vocabJson,
                                                     std::string_view mergesText,
                                                     std::string &error);
 
+/// The chat template in the content of a tokenizer_config.json, of several the
+/// one called "default"; empty if there is none.
+std::optional<std::string> chatTemplateOf(std::string_view configJson,
+                                          std::string &error);
+
 } // namespace gptc::text
 
 #endif // GPTC_RUNTIME_TEXT_TOKENIZERIMPORT_H
